@@ -191,14 +191,10 @@ def rows_of(build, kernels, folder):
     return "\n".join(rows)
 
 
-def make_program(build, edit, folder, *flags):
-    """warpwright with the edited kernels; None and the words where it does not compile."""
-    rows = rows_of(build, edit.kernels, folder)
-    entries = "\n      ".join(
-        "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
-        (k, GEMM.get(k.split("_")[0], "HopperGemm"), k) for k in edit.kernels)
+def link_kernels(build, edit, folder, text, *flags):
+    """warpwright with this text for its kernels; None and the words where it does not compile."""
     source = folder / "kernels.cpp"
-    source.write_text(SOURCE.format(rows=rows, entries=entries))
+    source.write_text(text)
     names = ",".join(edit.kernels)
     objects = [folder / "kernels.o"]
     words = build.compile(folder, source, objects[0], names, *flags)
@@ -218,6 +214,15 @@ def make_program(build, edit, folder, *flags):
     program = folder / "program"
     build.link_program(build.link + list(flags), objects, program)
     return program, ""
+
+
+def make_program(build, edit, folder, *flags):
+    """warpwright with the edited kernels; None and the words where it does not compile."""
+    rows = rows_of(build, edit.kernels, folder)
+    entries = "\n      ".join(
+        "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
+        (k, GEMM.get(k.split("_")[0], "HopperGemm"), k) for k in edit.kernels)
+    return link_kernels(build, edit, folder, SOURCE.format(rows=rows, entries=entries), *flags)
 
 
 def edited_lines(edit, folder):
@@ -270,9 +275,13 @@ def run_program(build, command, folder):
                           timeout=1800, check=False), ""
 
 
+def first_error(words):
+    return next((line for line in words.splitlines() if "error" in line), words)
+
+
 def refused(edit, words):
     """(as expected?, what was seen) of an edit to which the compiler says these words."""
-    first = next((line for line in words.splitlines() if "error" in line), words)
+    first = first_error(words)
     said = edit.facts.get("refused")
     proved = edit.expect == "caught" and said is not None and said in first
     return proved, "does not compile: " + first[-160:]
@@ -343,39 +352,52 @@ def first_finding(text):
     return (lines[0].strip() if lines else text.splitlines()[0])[:160]
 
 
-def main():
+def arguments():
+    """What this program and from_ptx.py both take."""
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--names", default="")
-    parser.add_argument("--family", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", help="a table of what was seen goes here")
-    options = parser.parse_args()
-    try:
-        _, edits = read_edits(HERE)
-    except Fault as fault:
-        sys.exit(str(fault))
+    return parser
+
+
+def judge_all(edits, judge, options, fault):
+    """How many edits of those that the options name are as `judge` wants them, and how many are
+    named. Prints a line for each, behind the word of a fault, and lists them."""
     wanted = tuple(options.names.split(",")) if options.names else ()
     for start in wanted:
         if not any(edit.name.startswith(start) for edit in edits):
             sys.exit(f"no edit has a name that begins with {start}")
     chosen = [edit for edit in edits if edit.name.startswith(wanted)] if wanted else \
         samples.sampled(edits, options.sample)
-    build = Build(options.build)
-    wrong = 0
+    good = 0
     rows = ["| edit | expected | seen |", "|---|---|---|"]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        verdicts = pool.map(lambda e: judge(build, e, options.family), chosen)
-        for edit, (right, seen) in zip(chosen, verdicts):
-            wrong += not right
-            print(("" if right else "WRONG ") + f"{edit.name}: {edit.expect}; {seen}",
+        for edit, (right, seen) in zip(chosen, pool.map(judge, chosen)):
+            good += right
+            print(("" if right else fault + " ") + f"{edit.name}: {edit.expect}; {seen}",
                   flush=True)
             rows.append(f"| {edit.name} | {edit.expect} | {seen.replace('|', '/')} |")
     if options.list:
         pathlib.Path(options.list).write_text("\n".join(rows) + "\n")
-    print(f"{len(chosen) - wrong} of {len(chosen)} edits as expected")
-    sys.exit(wrong > 0)
+    return good, len(chosen)
+
+
+def main():
+    parser = arguments()
+    parser.add_argument("--family", action="store_true")
+    options = parser.parse_args()
+    try:
+        _, edits = read_edits(HERE)
+    except Fault as fault:
+        sys.exit(str(fault))
+    build = Build(options.build)
+    right, tried = judge_all(edits, lambda edit: judge(build, edit, options.family), options,
+                             "WRONG")
+    print(f"{right} of {tried} edits as expected")
+    sys.exit(right < tried)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ are found. What is no part of a text is left out: isa/'s bodies for the model, a
 the products. Exits with 1 where fewer than 95% are found, with 77 where there is no nvcc. Options
 as adversary.py has them.
 """
-import argparse
-import concurrent.futures
 import pathlib
 import re
 import subprocess
@@ -22,7 +20,6 @@ import adversary
 from edits import Fault, read_edits
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "ptx"))
-import samples  # noqa: E402  (adversary.py has put its folder on the path)
 import ptx_test  # noqa: E402
 
 ENOUGH = 0.95
@@ -112,26 +109,8 @@ def make_program(build, edit, folder):
     names = ", ".join(f'"{k}"' for k in edit.kernels)
     entries = "\n      ".join(f'{{"{k}", &run_kernel_text<{i}>}},'
                               for i, k in enumerate(edit.kernels))
-    source = folder / "program.cpp"
-    source.write_text(PROGRAM.format(path=folder / "kernels.ptx", names=names, entries=entries))
-    kernels = ",".join(edit.kernels)
-    objects = [folder / "kernels.o"]
-    words = build.compile(folder, source, objects[0], kernels)
-    if any(place.file.endswith(adversary.PLANNED) for place in edit.places):
-        for plan in adversary.PLANS:
-            objects.append(folder / f"{plan}_plan.o")
-            words = words or build.compile(folder, folder / f"warpwright/plan/families/{plan}.cpp",
-                                           objects[-1], kernels)
-    else:
-        objects.append(build.plan(kernels))
-    if words:
-        return None, words
-    build.link_program(build.link, objects, folder / "program")
-    return folder / "program", ""
-
-
-def first_error(words):
-    return next((line for line in words.splitlines() if "error" in line), words)[-200:]
+    text = PROGRAM.format(path=folder / "kernels.ptx", names=names, entries=entries)
+    return adversary.link_kernels(build, edit, folder, text)
 
 
 def finding_of(edit, output):
@@ -152,10 +131,10 @@ def judge(build, edit):
             return False, str(fault)
         words = compile_text(build, edit, folder)
         if words:
-            return False, "nvcc: " + first_error(words)
+            return False, "nvcc: " + adversary.first_error(words)[-200:]
         program, words = make_program(build, edit, folder)
         if program is None:
-            return False, "does not compile: " + first_error(words)
+            return False, "does not compile: " + adversary.first_error(words)[-200:]
         own = [command.words for command in edit.of_kind("check")]
         more = [re.sub(r"--schedules (\d+)", lambda n: f"--schedules {MORE * int(n[1])}", words)
                 for words in own]
@@ -176,33 +155,16 @@ def judge(build, edit):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build")
-    parser.add_argument("--sample", type=int, default=1)
-    parser.add_argument("--names", default="")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--list", help="a table of what was seen goes here")
-    options = parser.parse_args()
+    options = adversary.arguments().parse_args()
     ptx_test.NVCC = ptx_test.cuda_program("nvcc")
     if ptx_test.NVCC is None:
         print("did not run: no nvcc here")
         sys.exit(77)
     edits = [edit for edit in read_edits(adversary.HERE)[1] if is_asked(edit)]
-    wanted = tuple(options.names.split(",")) if options.names else ()
-    chosen = [edit for edit in edits if edit.name.startswith(wanted)] if wanted else \
-        samples.sampled(edits, options.sample)
     build = adversary.Build(options.build)
-    found = 0
-    rows = ["| edit | seen from PTX |", "|---|---|"]
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for edit, (is_found, seen) in zip(chosen, pool.map(lambda e: judge(build, e), chosen)):
-            found += is_found
-            print(("" if is_found else "MISSED ") + f"{edit.name}: {seen}", flush=True)
-            rows.append(f"| {edit.name} | {seen.replace('|', '/')} |")
-    if options.list:
-        pathlib.Path(options.list).write_text("\n".join(rows) + "\n")
-    print(f"{found} of {len(chosen)} edits are found from PTX ({len(edits)} are asked)")
-    sys.exit(0 if found >= ENOUGH * len(chosen) else 1)
+    found, tried = adversary.judge_all(edits, lambda edit: judge(build, edit), options, "MISSED")
+    print(f"{found} of {tried} edits are found from PTX ({len(edits)} are asked)")
+    sys.exit(0 if found >= ENOUGH * tried else 1)
 
 
 if __name__ == "__main__":

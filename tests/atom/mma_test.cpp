@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/atom/ldmatrix.h"
 #include "warpwright/atom/mma_text.h"
 #include "warpwright/layout/error.h"
@@ -183,9 +184,7 @@ TEST(MmaTest, Targets) {
   EXPECT_EQ(mma_support(scaled, 120), MmaSupport::native);
   EXPECT_EQ(mma_support(scaled, 90), MmaSupport::absent);
   // Lane 6 has scales of row 1 of A in pair 1, and of column 1 of B as lane 2 of four.
-  EXPECT_NE(register_table(make_tiled_mma(scaled)).find("\n  6      1 of 1    1 of 2\n"),
-            std::string::npos)
-      << register_table(make_tiled_mma(scaled));
+  expect_contains(register_table(make_tiled_mma(scaled)), "\n  6      1 of 1    1 of 2\n");
   const Mma hopper{MmaKind::wgmma, 64, 128, 16};
   EXPECT_EQ(mma_support(hopper, 90), MmaSupport::native);
   EXPECT_EQ(mma_support(hopper, 100), MmaSupport::absent);
@@ -196,9 +195,7 @@ TEST(MmaTest, Targets) {
 }
 
 TEST(MmaTest, RefusalsSayWhatWouldBeLegal) {
-  const auto has = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+  const auto has = [](const std::string& text, const char* part) { expect_contains(text, part); };
   const Mma ampere{MmaKind::warp, 16, 8, 16};
   EXPECT_EQ(mma_refusal(ampere), "");
   EXPECT_EQ(mma_refusal(ampere, 80), "");
@@ -228,7 +225,7 @@ TEST(MmaTest, ParsesWhatItPrints) {
     const Mma parsed = parse_mma(name(row.kind), shape);
     EXPECT_EQ(mma_fault(parsed), nullptr) << shape;
     EXPECT_EQ(parsed.kind, row.kind);
-    EXPECT_NE(to_text(parsed).find(shape), std::string::npos);
+    expect_contains(to_text(parsed), shape);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cute_text.h"
+#include "tests/must.h"
 #include "warpwright/atom/cluster_layout.h"
 #include "warpwright/atom/mma_text.h"
 #include "warpwright/layout/error.h"
@@ -101,7 +102,7 @@ TEST(TiledMmaTest, PermutedRowsAreContiguous) {
   order.add(parse_layout("4:1"));
   const TiledMma mma = make_tiled_mma(kVoltaNt, parse_layout("(2,2):(2,1)"), order);
   EXPECT_EQ(mma.tile_size(0), 32);
-  EXPECT_NE(print(mma).find("PermutationMNK: ((4,4,2):(1,8,4),32,4)"), std::string::npos);
+  expect_contains(print(mma), "PermutationMNK: ((4,4,2):(1,8,4),32,4)");
   for (const int lane : {0, 5, 12, 31}) {
     const layout::Slice share = mma.get_slice(lane).partition_a(parse_layout("(32,4)"));
     ASSERT_EQ(layout::size(share.layout), 8);
@@ -249,18 +250,15 @@ TEST(TiledMmaTest, MasksAreImages) {
 
 TEST(TiledMmaTest, TableOfRegisters) {
   const std::string table = register_table(make_tiled_mma(kAmpere));
-  EXPECT_NE(table.find("A: row,k of each register\n  lane   r0      r1       r2        r3\n"
-                       "  0      0,0-1   8,0-1    0,8-9     8,8-9\n"),
-            std::string::npos)
-      << table;
+  expect_contains(table,
+                  "A: row,k of each register\n  lane   r0      r1       r2        r3\n"
+                  "  0      0,0-1   8,0-1    0,8-9     8,8-9\n");
   // Two warps: warp.lane, the second 16 rows below.
   const std::string two = register_table(make_tiled_mma(kAmpere, parse_layout("(2,1)")));
-  EXPECT_NE(two.find("  1.31   23,6-7"), std::string::npos) << two;
-  EXPECT_NE(register_table(make_tiled_mma(kVoltaNt)).find("  1      0-1,1   2-3,1\n"),
-            std::string::npos);
-  EXPECT_NE(
-      register_table(make_tiled_mma({MmaKind::wgmma, 64, 8, 16})).find("A: in shared memory\n"),
-      std::string::npos);
+  expect_contains(two, "  1.31   23,6-7");
+  expect_contains(register_table(make_tiled_mma(kVoltaNt)), "  1      0-1,1   2-3,1\n");
+  expect_contains(register_table(make_tiled_mma({MmaKind::wgmma, 64, 8, 16})),
+                  "A: in shared memory\n");
 }
 
 }  // namespace

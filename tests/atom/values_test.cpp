@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cute_text.h"
+#include "tests/must.h"
 #include "warpwright/atom/copy_atoms.h"
 #include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/ldmatrix.h"
@@ -19,7 +20,6 @@ namespace warpwright::atom {
 namespace {
 
 using layout::parse_layout;
-using layout::to_text;
 using layout::tuple;
 using tests::without_underscores;
 
@@ -209,18 +209,13 @@ TEST(CopyAtoms, Words) {
                    "partition_S(make_tiled_copy_A(make_copy_atom(SM75_U32x4_LDSM_N, 16)), 37, "
                    "(128,32):(32,1))"),
             "672 o ((8,1),4,2):((1,0),1024,16)");
-  EXPECT_NE(refusal(mma, "make_copy_atom(SM90_TMA_LOAD, 16)").find("SM75_U32x4_LDSM_N"),
-            std::string::npos);
-  EXPECT_NE(refusal(mma, "make_copy_atom(SM75_U32x4_LDSM_N, 4)").find("8, 16 or 32 bits"),
-            std::string::npos);
-  EXPECT_NE(refusal(mma, "make_copy_atom(SM80_CP_ASYNC_CACHEALWAYS, 16, 96)").find("4, 8 or 16"),
-            std::string::npos);
-  EXPECT_NE(refusal(mma, "make_tma_atom_A_sm100(1,2,3,4,5)").find("there is no function"),
-            std::string::npos);
+  expect_contains(refusal(mma, "make_copy_atom(SM90_TMA_LOAD, 16)"), "SM75_U32x4_LDSM_N");
+  expect_contains(refusal(mma, "make_copy_atom(SM75_U32x4_LDSM_N, 4)"), "8, 16 or 32 bits");
+  expect_contains(refusal(mma, "make_copy_atom(SM80_CP_ASYNC_CACHEALWAYS, 16, 96)"), "4, 8 or 16");
+  expect_contains(refusal(mma, "make_tma_atom_A_sm100(1,2,3,4,5)"), "there is no function");
   EXPECT_EQ(refusal(mma, "partition_A((128,32), 128)"),
             "partition_A: a thread is 0 to 127, and argument 2 is 128.");
-  EXPECT_NE(refusal(mma, "partition_A((100,32))").find("is no multiple of the 32"),
-            std::string::npos);
+  expect_contains(refusal(mma, "partition_A((100,32))"), "is no multiple of the 32");
 }
 
 // Cells of tensor memory, by the rule that kernels use.
@@ -244,9 +239,8 @@ TEST(MmaValues, TensorMemory) {
       }
     }
   }
-  EXPECT_NE(refusal(tiled("tcgen05", "m128n256k16"), "partition_fragment_C((128,1024))")
-                .find("tensor memory has 512 columns, and these sums take 1024"),
-            std::string::npos);
+  expect_contains(refusal(tiled("tcgen05", "m128n256k16"), "partition_fragment_C((128,1024))"),
+                  "tensor memory has 512 columns, and these sums take 1024");
 }
 
 // Page 24: what the fields of a descriptor are, and where the swizzle leaves 16 bytes.

@@ -17,6 +17,7 @@
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
 #include "tests/cli/tensor_folder.h"
+#include "tests/must.h"
 #include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
@@ -101,13 +102,11 @@ TEST(BenchReport, Roofs) {
 
 // The plan keeps the contract; the configuration beside it need not, and splits K.
 TEST(BenchCommand, BatchInvariantPlansBesideAnyConfiguration) {
-  const auto facts = known_facts("h200");
-  ASSERT_TRUE(facts);
+  const auto facts = must(known_facts("h200"));
   const GemmProblem problem = problem_of(ProductTypes{}, {1, 1024, 16384}, {});
-  const auto plans = bench_plans(problem, *facts, {.batch_invariant = true}, 1);
-  ASSERT_TRUE(plans) << plans.reason();
+  const auto plans = must(bench_plans(problem, *facts, {.batch_invariant = true}, 1));
   ASSERT_EQ(plans->size(), 2U);
-  EXPECT_NE((*plans)[0].reason.find("batch_invariant"), std::string::npos) << (*plans)[0].reason;
+  expect_contains((*plans)[0].reason, "batch_invariant");
   EXPECT_EQ((*plans)[0].cluster_k, 1);
   EXPECT_EQ((*plans)[0].workspace_bytes, 0);
   EXPECT_EQ((*plans)[1].reason.find("batch_invariant"), std::string::npos) << (*plans)[1].reason;
@@ -116,14 +115,12 @@ TEST(BenchCommand, BatchInvariantPlansBesideAnyConfiguration) {
 
 // Clusters of more than two CTAs are tried when asked for.
 TEST(BenchCommand, LargeClusters) {
-  const auto facts = known_facts("h200");
-  ASSERT_TRUE(facts);
+  const auto facts = must(known_facts("h200"));
   const GemmProblem problem = problem_of(ProductTypes{}, {2048, 2048, 2048}, {});
   for (const int most : {1, 2, 4, 16}) {
     MeasureOptions o;
     o.clusters = most;
-    const auto plans = bench_plans(problem, *facts, measured_choices(o), {});
-    ASSERT_TRUE(plans) << plans.reason();
+    const auto plans = must(bench_plans(problem, *facts, measured_choices(o), {}));
     int largest = 0;
     for (const Plan& one : *plans) largest = std::max(largest, atom::cluster_size(one.cluster));
     EXPECT_EQ(largest, most);
@@ -165,8 +162,7 @@ TEST_F(Recordings, KeepEveryConfigurationOfAProductOnce) {
   late.add(other, "NVIDIA H200", "-");
   std::ostringstream text;
   text << std::ifstream(options.record).rdbuf();
-  const auto rows = parse_times(text.str());
-  ASSERT_TRUE(rows) << rows.reason();
+  const auto rows = must(parse_times(text.str()));
   EXPECT_EQ(rows->size(),
             times.tried.size() + other.tried.size() + other.beside.front().tried.size());
   EXPECT_EQ(std::count_if(rows->begin(), rows->end(), [](const auto& t) { return t.chosen; }), 3);
@@ -213,8 +209,7 @@ TEST(GroupedShapes, AllAreThere) {
   EXPECT_NE(std::find(all.begin(), all.end(), Shape{0, 4096, 4096, 8, "16"}), all.end());
   const Shape skewed{0, 4096, 7168, 32, "skew:1"};
   ASSERT_NE(std::find(all.begin(), all.end(), skewed), all.end());
-  const auto lengths = lengths_of(skewed);
-  ASSERT_TRUE(lengths) << lengths.reason();
+  const auto lengths = must(lengths_of(skewed));
   EXPECT_EQ(std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0}), 8192);
   EXPECT_EQ(std::count(lengths->begin(), lengths->end(), 0), 4);
 }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "tests/must.h"
 #include "warpwright/facts/machines.h"
 
 namespace warpwright::cli {
@@ -54,8 +55,7 @@ TEST_F(Calibrate, WritesWhatWasMeasuredAndKeepsTheRest) {
   EXPECT_EQ(now.wgmma_shared_one.points.size(),
             known_machine("h200")->wgmma_shared_one.points.size());
   EXPECT_EQ(now.launch_seconds, known_machine("h200")->launch_seconds);
-  EXPECT_NE(now.sources.at("wake_clocks").find("measured: calibrate, two warps"),
-            std::string::npos);
+  expect_contains(now.sources.at("wake_clocks"), "measured: calibrate, two warps");
 }
 
 TEST_F(Calibrate, ABusyCardKeepsTheOldFile) {
@@ -64,8 +64,8 @@ TEST_F(Calibrate, ABusyCardKeepsTheOldFile) {
                  {"wake_clocks", 0, "two warps", {20, 30, 40}}}),
             1);
   EXPECT_EQ(content(), before);
-  EXPECT_NE(err_.str().find("wake_clocks differ"), std::string::npos) << err_.str();
-  EXPECT_NE(err_.str().find("stays as it was"), std::string::npos) << err_.str();
+  expect_contains(err_.str(), "wake_clocks differ");
+  expect_contains(err_.str(), "stays as it was");
 }
 
 TEST_F(Calibrate, AnAbsurdNumberKeepsTheOldFile) {

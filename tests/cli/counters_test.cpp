@@ -6,6 +6,7 @@
 
 #include "cli/commands/measure/counters.h"
 #include "tests/cli/tensor_folder.h"
+#include "tests/must.h"
 
 namespace warpwright::cli {
 namespace {
@@ -81,7 +82,7 @@ TEST(NcuLog, WhatIsInTheWayIsSaid) {
         std::pair{"\"sector\",\"91,800,000\"", "\"Ksector\",\"91,800\""}}) {
     std::string text = example_log();
     text.replace(text.find(from), std::string(from).size(), to);
-    EXPECT_NE(read_ncu_log(text).error.find("lts__t_sectors_op_read.sum"), std::string::npos);
+    expect_contains(read_ncu_log(text).error, "lts__t_sectors_op_read.sum");
   }
   std::string text = example_log();
   text.replace(text.find("Grid Size"), 9, "Grid");
@@ -115,11 +116,9 @@ TEST_F(Ncu, IsGivenTheProgramAndItsArguments) {
   EXPECT_EQ(log.error, "");
   EXPECT_EQ(log.counts.size(), 3U);
   const std::string words = get("words");
-  EXPECT_NE(words.find("--profile-from-start\noff\n"), std::string::npos) << words;
-  EXPECT_NE(words.find("--clock-control\nnone\n"), std::string::npos) << words;
-  EXPECT_NE(words.find(std::string(kNcuMetrics) + "\n/bin/it\nbench\na b\n--under-ncu\n"),
-            std::string::npos)
-      << words;
+  expect_contains(words, "--profile-from-start\noff\n");
+  expect_contains(words, "--clock-control\nnone\n");
+  expect_contains(words, std::string(kNcuMetrics) + "\n/bin/it\nbench\na b\n--under-ncu\n");
 }
 
 TEST_F(Ncu, ThatRefusesIsQuoted) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cli/compute/random.h"
+#include "tests/must.h"
 #include "warpwright/numeric/bulk.h"
 
 namespace warpwright::cli {
@@ -25,8 +26,7 @@ TEST(Mirror, HasAStretchInEachHalfOfK) {
   EXPECT_FALSE(mirror_of(255, 128, 1));
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     for (const std::int64_t k : {64, 96, 448, 1920}) {
-      const auto m = mirror_of(k, 32, seed);
-      ASSERT_TRUE(m);
+      const auto m = must(mirror_of(k, 32, seed));
       EXPECT_EQ(m->first % 32 + m->second % 32, 0);
       EXPECT_LE(m->first + 32, m->second);
       EXPECT_LE(m->second + 32, k);

@@ -10,6 +10,7 @@
 
 #include "cli/commands/moe/moe_command.h"
 #include "cli/reports/bench_moe_report.h"
+#include "tests/scheduled.h"
 #include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
@@ -63,12 +64,10 @@ TEST(Moe, ACheckOfSchedulesSeesAWrongResult) {
   MoeOptions o = small_layer();
   MoeJob job(o, model_facts());
   job.load(1);
-  device::CheckOptions how;
-  how.schedules = 2;
   const auto checked = [&](bool right) {
     const auto subject = device::mixture_subject(job.plan, job.operands,
                                                  [right](const MixtureOperands&) { return right; });
-    return device::check(*subject, how);
+    return device::check(*subject, tests::in_schedules(2));
   };
   EXPECT_TRUE(checked(true)->clean());
   const auto found = checked(false);

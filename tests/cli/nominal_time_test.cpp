@@ -8,6 +8,8 @@
 
 #include "cli/commands/gemm/product.h"
 #include "tests/processor_time.h"
+#include "tests/scheduled.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
@@ -54,8 +56,7 @@ std::vector<std::byte> run_in(const Asked& asked, device::ModelOptions how) {
 
 double clocks_of(const Asked& asked, int occupied_sm = -1) {
   model::Trace trace;
-  device::ModelOptions how;
-  how.mode = model::Mode::timed;
+  auto how = tests::scheduled(model::Mode::timed);
   how.trace = &trace;
   how.check_order = false;
   how.occupied_sm = occupied_sm;
@@ -140,10 +141,9 @@ TEST(NominalTime, TheClockCostsLittle) {
     std::ostringstream silent;
     Product product(o, facts_of(o), silent);
     product.load(7, silent);
-    device::ModelOptions how;
-    how.mode = mode;
-    return tests::least_seconds(
-        5, [&] { EXPECT_TRUE(device::launch_on_model(product.plan, product.operands, how)); });
+    return tests::least_seconds(5, [&] {
+      EXPECT_TRUE(device::launch_on_model(product.plan, product.operands, tests::scheduled(mode)));
+    });
   };
   const double latest = seconds(model::Mode::latest), timed = seconds(model::Mode::timed);
   RecordProperty("times_as_long", std::to_string(timed / latest));

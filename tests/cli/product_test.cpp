@@ -14,6 +14,8 @@
 #include "cli/commands/gemm/product.h"
 #include "tests/campaign.h"
 #include "tests/cli/run_cli.h"
+#include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/simulation/check.h"
@@ -92,9 +94,7 @@ TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);
-  device::CheckOptions how;
-  how.schedules = 16;
-  how.jobs = 2;
+  auto how = tests::in_schedules(16, 2);
   how.progress = [](double share) {
     if (share > 0.5) throw std::bad_alloc();
   };
@@ -124,13 +124,11 @@ TEST(Product, AllSchedulesByClasses) {
   how.exhaustive.emplace();
   for (const int jobs : {1, 2}) {
     how.jobs = jobs;
-    const auto whole = device::check(product.plan, product.operands, how);
-    ASSERT_TRUE(whole);
+    const auto whole = must(device::check(product.plan, product.operands, how));
     EXPECT_TRUE(whole->clean() && whole->explored->complete) << whole->explored->text();
     EXPECT_EQ(whole->schedules, 2);
   }
-  const auto mutants = device::mutants_of(product.plan, product.operands);
-  ASSERT_TRUE(mutants);
+  const auto mutants = must(device::mutants_of(product.plan, product.operands));
   const auto dropped = std::find_if(mutants->begin(), mutants->end(), [](const auto& m) {
     return m.kind == model::Mutation::Kind::drop && m.at == model::SyncKind::mbarrier_wait &&
            m.barrier == "tile_full";
@@ -138,14 +136,12 @@ TEST(Product, AllSchedulesByClasses) {
   ASSERT_NE(dropped, mutants->end());
   how.mutation = *dropped;
   how.exhaustive->classes = 2;
-  const auto broken = device::check(product.plan, product.operands, how);
-  ASSERT_TRUE(broken);
+  const auto broken = must(device::check(product.plan, product.operands, how));
   ASSERT_FALSE(broken->clean());
   const device::CheckedFinding& first = broken->findings.front();
   how.replay = device::parse_schedule(first.first.text());
   ASSERT_TRUE(how.replay && how.replay->of_class > 0) << first.first.text();
-  const auto again = device::check(product.plan, product.operands, how);
-  ASSERT_TRUE(again);
+  const auto again = must(device::check(product.plan, product.operands, how));
   ASSERT_FALSE(again->clean());
   EXPECT_EQ(again->findings.front().finding.sentence, first.finding.sentence);
 }
@@ -156,18 +152,15 @@ TEST(Product, MutantsThatSamplesKillAreFoundByClasses) {
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);
-  device::CheckOptions how;
-  how.schedules = 8;
+  auto how = tests::in_schedules(8);
   how.wanted = sampled_mutants(16);
-  const auto report = device::mutate(product.plan, product.operands, how);
-  ASSERT_TRUE(report);
+  const auto report = must(device::mutate(product.plan, product.operands, how));
   how.exhaustive = {.classes = 4};
   how.fence_after_reads = report->fence_after_reads;
   for (const device::Mutant& mutant : report->mutants) {
     if (mutant.fate != device::Mutant::Fate::killed) continue;
     how.mutation = mutant.mutation;
-    const auto found = device::check(product.plan, product.operands, how);
-    ASSERT_TRUE(found);
+    const auto found = must(device::check(product.plan, product.operands, how));
     EXPECT_FALSE(found->clean()) << mutant.site << ", " << mutant.mutation.how() << ": "
                                  << mutant.by.text() << " finds " << mutant.finding.sentence;
   }
@@ -229,16 +222,13 @@ TEST(Product, ASecondOneFindsTheWorkspaceAsTheFirstLeftIt) {
     const device::SecondProduct behind{second.plan, second.operands, [&](const GemmOperands& o) {
                                          return is_right && check_job(second.job, o).passed();
                                        }};
-    device::CheckOptions how;
-    how.schedules = 4;
+    auto how = tests::in_schedules(4);
     how.second = &behind;
     how.right = [&](const GemmOperands& o) { return check_job(first.job, o).passed(); };
-    const auto clean = device::check(first.plan, first.operands, how);
-    ASSERT_TRUE(clean) << clean.reason();
+    const auto clean = must(device::check(first.plan, first.operands, how));
     EXPECT_TRUE(clean->clean()) << clean->findings.front().finding.sentence;
     is_right = false;
-    const auto wrong = device::check(first.plan, first.operands, how);
-    ASSERT_TRUE(wrong);
+    const auto wrong = must(device::check(first.plan, first.operands, how));
     ASSERT_EQ(wrong->findings.size(), 1U);
     EXPECT_TRUE(contains(wrong->findings.front().finding.sentence, "D of the second product"));
   }

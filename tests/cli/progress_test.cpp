@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/commands/gemm/model_time.h"
+#include "tests/must.h"
 
 namespace warpwright::cli {
 namespace {
@@ -131,7 +132,7 @@ TEST_F(ProgressLine, TicksWhileNothingEnds) {
     Progress progress(err_, "gemm", "tiles", 1, ticking);
     while (looks < 2) std::this_thread::yield();
   }
-  EXPECT_NE(err_.str().find("gemm: 0 of 1 tiles (0%), 5 s so far"), std::string::npos);
+  expect_contains(err_.str(), "gemm: 0 of 1 tiles (0%), 5 s so far");
   EXPECT_EQ(line(), "");
 }
 

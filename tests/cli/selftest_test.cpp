@@ -16,6 +16,7 @@
 
 #include "cli/commands/machine/selftest_products.h"
 #include "run_cli.h"
+#include "tests/must.h"
 
 namespace warpwright::cli {
 namespace {
@@ -29,12 +30,8 @@ class SelftestCommand : public ::testing::Test {
 
   // On the model, of a T4: a few kernels.
   int run(const SelftestRuns& runs = {}, bool is_json = false) {
-    SelftestOptions o;
-    o.device = "model";
-    o.as = "t4";
-    o.report = file_;
-    o.json = is_json;
-    return selftest_command(o, out_, err_, runs);
+    return selftest_command({.device = "model", .as = "t4", .report = file_, .json = is_json}, out_,
+                            err_, runs);
   }
   json report() const { return json::parse(std::ifstream(file_)); }
 
@@ -76,14 +73,10 @@ TEST_F(SelftestCommand, EveryKernelRunsAndTheReportSaysSo) {
 }
 
 TEST_F(SelftestCommand, AWrongBitIsFoundAndNamed) {
-  SelftestRuns runs;
-  runs.product = with_a_wrong_bit;
-  EXPECT_EQ(run(runs), 1);
-  EXPECT_NE(out_.str().find("FAIL registers_m16n8k8_f16_f16_64x64_any, ragged M, N and K: "),
-            std::string::npos)
-      << out_.str();
-  EXPECT_NE(out_.str().find("again: warpwright gemm --random"), std::string::npos) << out_.str();
-  EXPECT_NE(out_.str().find("selftest: FAIL on "), std::string::npos) << out_.str();
+  EXPECT_EQ(run({.product = with_a_wrong_bit}), 1);
+  expect_contains(out_.str(), "FAIL registers_m16n8k8_f16_f16_64x64_any, ragged M, N and K: ");
+  expect_contains(out_.str(), "again: warpwright gemm --random");
+  expect_contains(out_.str(), "selftest: FAIL on ");
   const json all = report();
   EXPECT_EQ(all["passed"], false);
   std::size_t bad = 0;
@@ -104,8 +97,8 @@ TEST_F(SelftestCommand, ARunThatFailsIsNotLeftOut) {
     throw RunError(Sentence{"the kernel failed"});
   };
   EXPECT_EQ(run(runs), 1);
-  EXPECT_NE(out_.str().find("the kernel failed"), std::string::npos) << out_.str();
-  EXPECT_NE(out_.str().find("kernels that ran: "), std::string::npos);
+  expect_contains(out_.str(), "the kernel failed");
+  expect_contains(out_.str(), "kernels that ran: ");
 }
 
 TEST_F(SelftestCommand, AWrongMixtureIsFound) {
@@ -123,7 +116,7 @@ TEST_F(SelftestCommand, AWrongMixtureIsFound) {
   o.as = "b200";
   o.seconds = 1;
   EXPECT_EQ(selftest_command(o, out_, err_, runs), 1);
-  EXPECT_NE(out_.str().find("FAIL bf16: "), std::string::npos);
+  expect_contains(out_.str(), "FAIL bf16: ");
 }
 
 TEST_F(SelftestCommand, WhatHangsIsNamedInTheReport) {

@@ -10,6 +10,7 @@
 #include "cli/files/npy.h"
 #include "cli/files/safetensors.h"
 #include "tests/cli/tensor_folder.h"
+#include "tests/must.h"
 
 namespace warpwright::cli {
 namespace {
@@ -53,7 +54,7 @@ TEST_F(TensorFile, NpyIsWrittenAsNumpyWritesIt) {
   EXPECT_EQ(get("x.npy"), npy_text(header, text_of(tensor.bytes)));
   tensor.shape = {6};
   write_tensor(path("x.npy"), tensor);
-  EXPECT_NE(get("x.npy").find("'shape': (6,), }"), std::string::npos);
+  expect_contains(get("x.npy"), "'shape': (6,), }");
   EXPECT_EQ(get("x.npy").find('\n') % 64, 63u);
 }
 
@@ -203,9 +204,8 @@ TEST_F(TensorFile, SafetensorsKeepsWhatElseIsInTheFile) {
   EXPECT_EQ(safetensors_names(path("x.safetensors")), (std::vector<std::string>{"w", "new", "k"}))
       << "the widest elements come first, so that each is aligned";
   const std::string content = get("x.safetensors");
-  EXPECT_NE(content.find(R"("__metadata__":{"by":"hand"})"), std::string::npos);
-  EXPECT_NE(content.find(R"("k":{"dtype":"U8","shape":[3],"data_offsets":[22,25]})"),
-            std::string::npos);
+  expect_contains(content, R"("__metadata__":{"by":"hand"})");
+  expect_contains(content, R"("k":{"dtype":"U8","shape":[3],"data_offsets":[22,25]})");
   EXPECT_TRUE(content.ends_with("abc"));
   EXPECT_EQ(
       (8 + static_cast<unsigned char>(content[0]) + 256 * static_cast<unsigned char>(content[1])) %

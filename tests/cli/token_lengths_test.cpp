@@ -1,5 +1,6 @@
 // The words of --tokens.
 #include "cli/compute/token_lengths.h"
+#include "tests/must.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +18,7 @@ namespace {
 using Lengths = std::vector<std::int64_t>;
 
 Lengths made(const std::string& words, std::int64_t groups, std::int64_t total = 0) {
-  const auto lengths = token_lengths(words, groups, total);
-  EXPECT_TRUE(lengths.ok()) << lengths.reason();
+  const auto lengths = must(token_lengths(words, groups, total));
   return lengths ? *lengths : Lengths{};
 }
 
@@ -148,9 +148,7 @@ TEST(RoutedLengths, OfASeedStayTheSame) {
 
 // Which no command line passes on.
 TEST(TokenLengths, RefusesNoWords) {
-  const auto lengths = token_lengths("", 2, 0);
-  ASSERT_FALSE(lengths.ok());
-  EXPECT_NE(lengths.reason().find("--tokens is \"\""), std::string::npos) << lengths.reason();
+  expect_contains(why_not(token_lengths("", 2, 0)), "--tokens is \"\"");
   EXPECT_FALSE(token_lengths("0", 407966883, 0));  // before its memory is asked for
   EXPECT_TRUE(token_lengths("5", 65536, 0));
 }

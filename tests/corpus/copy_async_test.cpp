@@ -31,26 +31,23 @@ struct CopyRing {
 TEST(CopyAsync, CommitsBehindTheWait) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      for (int s = 0; s < ring_stages - 1; ++s) {
-        ring.copy(s);
-        isa::copy_async_commit();
-      }
+    for (int s = 0; s < ring_stages - 1; ++s) {
+      ring.copy(s);
+      isa::copy_async_commit();
+    }
+    isa::copy_async_wait<ring_stages - 2>();
+    isa::sync_threads(64);
+    for (int i = 0; i < ring_steps; ++i) {
+      if (i + ring_stages - 1 < ring_steps) ring.copy(i + ring_stages - 1);
+      if (mended) isa::copy_async_commit();
+      CopyRing::read(i);
       isa::copy_async_wait<ring_stages - 2>();
+      if (!mended) isa::copy_async_commit();
       isa::sync_threads(64);
-      for (int i = 0; i < ring_steps; ++i) {
-        if (i + ring_stages - 1 < ring_steps) ring.copy(i + ring_stages - 1);
-        if (mended) isa::copy_async_commit();
-        CopyRing::read(i);
-        isa::copy_async_wait<ring_stages - 2>();
-        if (!mended) isa::copy_async_commit();
-        isa::sync_threads(64);
-      }
-      isa::copy_async_wait<0>();
-    };
+    }
+    isa::copy_async_wait<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, Only{Check::in_flight_access}, two_warps, ring.in);
 }
 
 // A barrier says that the threads have come, not that their copies have.
@@ -58,17 +55,14 @@ TEST(CopyAsync, CommitsBehindTheWait) {
 TEST(CopyAsync, ABarrierWaitsForNoCopy) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      ring.copy(0);
-      isa::copy_async_commit();
-      if (mended) isa::copy_async_wait<0>();
-      isa::sync_threads(64);
-      CopyRing::read(0);
-      isa::copy_async_wait<0>();
-    };
+    ring.copy(0);
+    isa::copy_async_commit();
+    if (mended) isa::copy_async_wait<0>();
+    isa::sync_threads(64);
+    CopyRing::read(0);
+    isa::copy_async_wait<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, Only{Check::in_flight_access}, two_warps, ring.in);
 }
 
 // And a wait covers the copies of its own thread: others' need the barrier as well.
@@ -76,17 +70,14 @@ TEST(CopyAsync, ABarrierWaitsForNoCopy) {
 TEST(CopyAsync, AWaitIsForOnesOwnCopies) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      ring.copy(0);
-      isa::copy_async_commit();
-      isa::copy_async_wait<0>();
-      if (mended) isa::sync_threads(64);
-      CopyRing::read(0);
-    };
+    ring.copy(0);
+    isa::copy_async_commit();
+    isa::copy_async_wait<0>();
+    if (mended) isa::sync_threads(64);
+    CopyRing::read(0);
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::in_flight_access,
-                       Check::data_race, Check::uninitialised_read);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, Only{Check::in_flight_access, Check::data_race, Check::uninitialised_read},
+                two_warps, ring.in);
 }
 
 // At the end of the loop there is nothing to copy; the groups must be closed all the same, or the
@@ -95,24 +86,21 @@ TEST(CopyAsync, AWaitIsForOnesOwnCopies) {
 TEST(CopyAsync, TheTailClosesNoGroups) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      for (int s = 0; s < ring_stages - 1; ++s) {
-        ring.copy(s);
-        isa::copy_async_commit();
-      }
-      for (int i = 0; i < ring_steps; ++i) {
-        isa::copy_async_wait<ring_stages - 2>();
-        isa::sync_threads(64);
-        const bool more = i + ring_stages - 1 < ring_steps;
-        if (more) ring.copy(i + ring_stages - 1);
-        if (more || mended) isa::copy_async_commit();
-        CopyRing::read(i);
-      }
-      isa::copy_async_wait<0>();
-    };
+    for (int s = 0; s < ring_stages - 1; ++s) {
+      ring.copy(s);
+      isa::copy_async_commit();
+    }
+    for (int i = 0; i < ring_steps; ++i) {
+      isa::copy_async_wait<ring_stages - 2>();
+      isa::sync_threads(64);
+      const bool more = i + ring_stages - 1 < ring_steps;
+      if (more) ring.copy(i + ring_stages - 1);
+      if (more || mended) isa::copy_async_commit();
+      CopyRing::read(i);
+    }
+    isa::copy_async_wait<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, Only{Check::in_flight_access}, two_warps, ring.in);
 }
 
 // The stage that is filled next is the one that was read last: its readers must have met first.
@@ -121,26 +109,22 @@ TEST(CopyAsync, TheTailClosesNoGroups) {
 TEST(CopyAsync, CopiesAheadOfTheBarrier) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      for (int s = 0; s < ring_stages - 1; ++s) {
-        ring.copy(s);
-        isa::copy_async_commit();
-      }
-      for (int i = 0; i < ring_steps; ++i) {
-        const bool more = i + ring_stages - 1 < ring_steps;
-        isa::copy_async_wait<ring_stages - 2>();
-        if (more && !mended) ring.copy(i + ring_stages - 1);
-        isa::sync_threads(64);
-        if (more && mended) ring.copy(i + ring_stages - 1);
-        isa::copy_async_commit();
-        CopyRing::read(i);
-      }
-      isa::copy_async_wait<0>();
-    };
+    for (int s = 0; s < ring_stages - 1; ++s) {
+      ring.copy(s);
+      isa::copy_async_commit();
+    }
+    for (int i = 0; i < ring_steps; ++i) {
+      const bool more = i + ring_stages - 1 < ring_steps;
+      isa::copy_async_wait<ring_stages - 2>();
+      if (more && !mended) ring.copy(i + ring_stages - 1);
+      isa::sync_threads(64);
+      if (more && mended) ring.copy(i + ring_stages - 1);
+      isa::copy_async_commit();
+      CopyRing::read(i);
+    }
+    isa::copy_async_wait<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::data_race,
-                       Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, Only{Check::data_race, Check::in_flight_access}, two_warps, ring.in);
 }
 
 // cp.async is a generic write: before TMA (or wgmma) reads the bytes, it takes a proxy
@@ -151,23 +135,21 @@ TEST(CopyAsync, NoFenceBeforeATensorStore) {
   Tensor out("out", 1, Access::output);
   enum class Fence { none, early, right };
   const auto kernel = [&](Fence fence) {
-    return [&, fence] {
-      ring.copy(0);
-      isa::copy_async_commit();
-      if (fence == Fence::early) isa::fence_proxy_async_shared();
-      isa::copy_async_wait<0>();
-      if (fence == Fence::right) isa::fence_proxy_async_shared();
-      isa::sync_threads(64);
-      if (isa::thread_index() != 0) return;
-      store(out, data());
-      isa::bulk_wait_read<0>();
-    };
+    ring.copy(0);
+    isa::copy_async_commit();
+    if (fence == Fence::early) isa::fence_proxy_async_shared();
+    isa::copy_async_wait<0>();
+    if (fence == Fence::right) isa::fence_proxy_async_shared();
+    isa::sync_threads(64);
+    if (isa::thread_index() != 0) return;
+    store(out, data());
+    isa::bulk_wait_read<0>();
   };
   for (const Fence fence : {Fence::none, Fence::early}) {
-    EXPECT_ONLY_FINDINGS(run(kernel(fence), two_warps, ring.in, out.memory),
-                         Check::missing_proxy_fence);
+    expect_guilty(run(chosen(kernel, fence), two_warps, ring.in, out.memory),
+                  Only{Check::missing_proxy_fence});
   }
-  EXPECT_CLEAN(run(kernel(Fence::right), two_warps, ring.in, out.memory));
+  EXPECT_CLEAN(run(chosen(kernel, Fence::right), two_warps, ring.in, out.memory));
 }
 
 // A kernel ends with copies on their way into memory that the next CTA gets.
@@ -175,14 +157,11 @@ TEST(CopyAsync, NoFenceBeforeATensorStore) {
 TEST(CopyAsync, ExitBeforeTheCopyLands) {
   CopyRing ring;
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      ring.copy(0);
-      isa::copy_async_commit();
-      if (mended) isa::copy_async_wait<0>();
-    };
+    ring.copy(0);
+    isa::copy_async_commit();
+    if (mended) isa::copy_async_wait<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps, ring.in), Check::undrained_exit);
-  EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
+  expect_mended(kernel, OnlyLate{Check::undrained_exit}, two_warps, ring.in);
 }
 
 }  // namespace

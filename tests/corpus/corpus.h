@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
+#include "tests/chosen.h"
+#include "tests/model/steps.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
@@ -27,9 +31,68 @@ using model::testing::Access;
 using model::testing::Buffer;
 using model::testing::Launch;
 using model::testing::run;
+using tests::chosen;
+using tests::expect_load;
+using tests::load_and_wait;
+using tests::make_barrier;
+using tests::store_until_written;
 
 inline const Launch one_thread{.threads = 1, .shared_bytes = 8192};
 inline const Launch two_warps{.threads = 64, .shared_bytes = 8192};
+
+/// What a kernel is found guilty of, and where that is asked. For the length of a call.
+struct Guilty {
+  std::initializer_list<Check> checks;
+  bool alone;   ///< and of no others
+  bool always;  ///< and of one of them in every schedule; each is found in some
+  isa::Site asked;
+};
+struct Only : Guilty {
+  Only(std::initializer_list<Check> all, isa::Site site = isa::Site::here())
+      : Guilty{all, true, true, site} {}
+};
+struct Always : Guilty {
+  Always(std::initializer_list<Check> all, isa::Site site = isa::Site::here())
+      : Guilty{all, false, true, site} {}
+};
+/// Where all completes at once there is nothing to be found.
+struct OnlyLate : Guilty {
+  OnlyLate(std::initializer_list<Check> all, isa::Site site = isa::Site::here())
+      : Guilty{all, true, false, site} {}
+};
+struct Among : Guilty {
+  Among(std::initializer_list<Check> all, isa::Site site = isa::Site::here())
+      : Guilty{all, false, false, site} {}
+};
+
+inline void expect_guilty(const model::testing::Outcome& outcome, const Guilty& guilty) {
+  const ::testing::ScopedTrace trace(guilty.asked.file, guilty.asked.line, "the kernel");
+  EXPECT_TRUE(model::testing::detail::finds(outcome, guilty.checks, guilty.alone));
+  for (const auto& one : outcome.runs) {
+    const bool found = std::any_of(guilty.checks.begin(), guilty.checks.end(),
+                                   [&](Check c) { return one.report.has(c); });
+    EXPECT_TRUE(found || !guilty.always) << one.schedule;
+  }
+}
+
+/// All of these words are in what was found.
+inline void expect_says(const model::testing::Outcome& outcome,
+                        std::initializer_list<const char*> words) {
+  for (const char* word : words) {
+    EXPECT_NE(outcome.text().find(word), std::string::npos) << word << "\n" << outcome.text();
+  }
+}
+
+/// The kernel is guilty while it is broken, `kernel(false)`, and clean when it is mended. Returns
+/// what the broken one did.
+template <class Kernel, class... Buffers>
+model::testing::Outcome expect_mended(const Kernel& kernel, const Guilty& guilty,
+                                      const Launch& launch, Buffers&... buffers) {
+  auto broken = run(chosen(kernel, false), launch, buffers...);
+  expect_guilty(broken, guilty);
+  EXPECT_CLEAN(run(chosen(kernel, true), launch, buffers...));
+  return broken;
+}
 
 /// Bytes of the box that the small kernels copy: 8 rows of 64 16-bit elements.
 inline constexpr int box_bytes = 1024;
@@ -59,6 +122,13 @@ inline SharedAddress barrier(int i = 0) {
 inline void load(SharedAddress to, const Tensor& from, SharedAddress signal, int box = 0,
                  isa::Site site = isa::Site::here()) {
   isa::tensor_load(to, from.map, signal, isa::Coords{0, box * 8}, site);
+}
+
+/// The same, and arrives where it signals, and expects it.
+inline void load_expected(SharedAddress to, const Tensor& from, SharedAddress signal, int box = 0,
+                          isa::Site site = isa::Site::here()) {
+  isa::mbarrier_arrive_expect(signal, box_bytes, site);
+  load(to, from, signal, box, site);
 }
 
 /// Starts the store of box `box` as a group of its own.

@@ -14,32 +14,28 @@ namespace {
 TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
   Tensor in("in", 4, Access::input);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      const bool loader = isa::thread_index() == 32;
+    const bool loader = isa::thread_index() == 32;
+    if (loader) {
+      isa::mbarrier_init(barrier(0), 1, {"full", 0});
+      isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+      isa::fence_mbarrier_init();
+    }
+    isa::sync_threads(64);
+    const int warp = isa::warp_index();
+    for (int i = 0; i < 4; ++i) {
       if (loader) {
-        isa::mbarrier_init(barrier(0), 1, {"full", 0});
-        isa::mbarrier_init(barrier(1), 1, {"empty", 0});
-        isa::fence_mbarrier_init();
+        isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
+        load_expected(data(), in, barrier(0), i);
+      } else if (warp == 0) {
+        isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
+        read(data(), isa::lane_index(), 32);
+        if (mended) isa::sync_warp();
+        if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier(1));
       }
-      isa::sync_threads(64);
-      const int warp = isa::warp_index();
-      for (int i = 0; i < 4; ++i) {
-        if (loader) {
-          isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
-          isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-          load(data(), in, barrier(0), i);
-        } else if (warp == 0) {
-          isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
-          read(data(), isa::lane_index(), 32);
-          if (mended) isa::sync_warp();
-          if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier(1));
-        }
-      }
-    };
+    }
   };
   const Launch launch{.threads = 64, .shared_bytes = 8192};
-  EXPECT_FINDING(run(kernel(false), launch, in.memory), Check::data_race);
-  EXPECT_CLEAN(run(kernel(true), launch, in.memory));
+  expect_mended(kernel, Among{Check::data_race}, launch, in.memory);
 }
 
 // In a cluster each lane releases the CTA of its own number. One lane off, and one producer hears
@@ -48,24 +44,20 @@ TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
 // https://github.com/deepseek-ai/DeepGEMM/issues/51
 TEST(Pipeline, TheWrongLaneReleases) {
   const auto kernel = [](bool mended) {
-    return [=] {
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_init(barrier(), 2, {"empty", 0}, "one lane of each CTA");
-        isa::fence_mbarrier_init();
-      }
-      cluster_sync();
-      const int lane = isa::lane_index();
-      const bool slips = !mended && isa::cluster_rank() == 1;
-      if (lane < 2) {
-        isa::mbarrier_arrive<Scope::cta>(isa::map_rank(barrier(), slips ? 0 : lane));
-      }
-      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"empty", 0});
-      cluster_sync();
-    };
+    if (isa::thread_index() == 0) {
+      make_barrier(barrier(), 2, {"empty", 0}, "one lane of each CTA");
+    }
+    cluster_sync();
+    const int lane = isa::lane_index();
+    const bool slips = !mended && isa::cluster_rank() == 1;
+    if (lane < 2) {
+      isa::mbarrier_arrive<Scope::cta>(isa::map_rank(barrier(), slips ? 0 : lane));
+    }
+    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"empty", 0});
+    cluster_sync();
   };
   const Launch pair{.ctas = 2, .cluster_size = 2, .threads = 32, .shared_bytes = 64};
-  EXPECT_FINDING(run(kernel(false), pair), Check::deadlock);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  expect_mended(kernel, Among{Check::deadlock}, pair);
 }
 
 // Two consumers take whole tiles in turn from one ring.
@@ -80,45 +72,43 @@ struct Ring {
 TEST(Pipeline, PingPongWithoutTurns) {
   Tensor in("in", 8, Access::input);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, 1);
-      const int consumer = isa::warp_index() / 4;
-      pipeline::OrderedSequence turn(barrier(8), consumer & 1);
-      if (isa::thread_index() == 256) {
-        loads.initialise();
-        pipeline::OrderedSequence::initialise(barrier(8));
-        isa::fence_mbarrier_init();
+    const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, 1);
+    const int consumer = isa::warp_index() / 4;
+    pipeline::OrderedSequence turn(barrier(8), consumer & 1);
+    if (isa::thread_index() == 256) {
+      loads.initialise();
+      pipeline::OrderedSequence::initialise(barrier(8));
+      isa::fence_mbarrier_init();
+    }
+    isa::sync_threads(288);
+    pipeline::PipelineState state;
+    if (isa::thread_index() == 256) {
+      isa::set_role("producer");
+      for (int i = 0; i < 8; ++i) {
+        load(data(state.stage), in, loads.acquire(state), i);
+        state.advance(2);
       }
-      isa::sync_threads(288);
-      pipeline::PipelineState state;
-      if (isa::thread_index() == 256) {
-        isa::set_role("producer");
-        for (int i = 0; i < 8; ++i) {
-          load(data(state.stage), in, loads.acquire(state), i);
-          state.advance(2);
-        }
+    }
+    if (consumer == 2) return;
+    isa::set_role(consumer == 0 ? "consumer 0" : "consumer 1");
+    if (consumer == 1) state.skip(2, 2);
+    for (int tile = consumer; tile < 4; tile += 2) {
+      if (mended) turn.enter();
+      for (int block = 0; block < 2; ++block) {
+        loads.wait(state);
+        read(data(state.stage), isa::thread_index() % 128, 128);
+        isa::sync_warp();
+        loads.release(state);
+        state.advance(2);
       }
-      if (consumer == 2) return;
-      isa::set_role(consumer == 0 ? "consumer 0" : "consumer 1");
-      if (consumer == 1) state.skip(2, 2);
-      for (int tile = consumer; tile < 4; tile += 2) {
-        if (mended) turn.enter();
-        for (int block = 0; block < 2; ++block) {
-          loads.wait(state);
-          read(data(state.stage), isa::thread_index() % 128, 128);
-          isa::sync_warp();
-          loads.release(state);
-          state.advance(2);
-        }
-        if (mended) turn.leave();
-        state.skip(2, 2);
-      }
-    };
+      if (mended) turn.leave();
+      state.skip(2, 2);
+    }
   };
   const Launch launch{.threads = 288, .shared_bytes = 8192};
-  const auto broken = run(kernel(false), launch, in.memory);
+  const auto broken = run(chosen(kernel, false), launch, in.memory);
   EXPECT_FINDING(broken, Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), launch, in.memory));
+  EXPECT_CLEAN(run(chosen(kernel, true), launch, in.memory));
 }
 
 // The epilogue stages its result in memory of the operand ring, into which the next tile is being
@@ -129,30 +119,25 @@ TEST(Pipeline, StagingOverTheNextTile) {
   Tensor in("in", 2, Access::input);
   Tensor out("out", 2, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      isa::mbarrier_init(barrier(), 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      const SharedAddress staging = mended ? data(1) : data(0);
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
-      load(data(0), in, barrier(), 0);
-      for (int tile = 0; tile < 2; ++tile) {
-        isa::mbarrier_wait<Scope::cta>(barrier(), tile & 1, {"full", 0});
-        read(data(0));
-        if (tile == 0) {
-          isa::mbarrier_arrive_expect(barrier(), box_bytes);
-          load(data(0), in, barrier(), 1);  // the next tile, before this one is stored
-        }
-        isa::bulk_wait_read<0>();
-        fill(staging);
-        isa::fence_proxy_async_shared();
-        store(out, staging, tile);
+    make_barrier(barrier(), 1, {"full", 0});
+    const SharedAddress staging = mended ? data(1) : data(0);
+    load_expected(data(0), in, barrier(), 0);
+    for (int tile = 0; tile < 2; ++tile) {
+      isa::mbarrier_wait<Scope::cta>(barrier(), tile & 1, {"full", 0});
+      read(data(0));
+      if (tile == 0) {
+        isa::mbarrier_arrive_expect(barrier(), box_bytes);
+        load(data(0), in, barrier(), 1);  // the next tile, before this one is stored
       }
       isa::bulk_wait_read<0>();
-    };
+      fill(staging);
+      isa::fence_proxy_async_shared();
+      store(out, staging, tile);
+    }
+    isa::bulk_wait_read<0>();
   };
   const Launch launch{.threads = 1, .shared_bytes = 8192};
-  EXPECT_ONLY_FINDINGS(run(kernel(false), launch, in.memory, out.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), launch, in.memory, out.memory));
+  expect_mended(kernel, Only{Check::in_flight_access}, launch, in.memory, out.memory);
 }
 
 // The last stage of the ring is the buffer of C, too. The producer waits for the store of C at the
@@ -165,55 +150,52 @@ TEST(Pipeline, TheWaitForCStandsAtAFixedStep) {
   constexpr int stages = 3, tiles = 3;
   Tensor in("in", 6, Access::input), out("out", tiles, Access::output);
   const auto kernel = [&](int k_tiles, bool mended) {
-    return [&, k_tiles, mended] {
-      const auto full = [](int i) { return barrier(i % stages); };
-      const auto empty = [](int i) { return barrier(stages + i % stages); };
-      const SharedAddress stored = barrier(2 * stages), c = data(stages - 1);
-      const bool producer = isa::thread_index() == 32;
+    const auto full = [](int i) { return barrier(i % stages); };
+    const auto empty = [](int i) { return barrier(stages + i % stages); };
+    const SharedAddress stored = barrier(2 * stages), c = data(stages - 1);
+    const bool producer = isa::thread_index() == 32;
+    if (producer) {
+      for (int i = 0; i < stages; ++i) isa::mbarrier_init(full(i), 1, {"full", i});
+      for (int i = 0; i < stages; ++i) isa::mbarrier_init(empty(i), 1, {"empty", i});
+      isa::mbarrier_init(stored, 1, {"C stored"});
+      isa::fence_mbarrier_init();
+    }
+    isa::sync_threads(64);
+    for (int i = 0; i < tiles * k_tiles; ++i) {
+      const int tile = i / k_tiles, k_tile = i % k_tiles, parity = i / stages & 1;
       if (producer) {
-        for (int i = 0; i < stages; ++i) isa::mbarrier_init(full(i), 1, {"full", i});
-        for (int i = 0; i < stages; ++i) isa::mbarrier_init(empty(i), 1, {"empty", i});
-        isa::mbarrier_init(stored, 1, {"C stored"});
-        isa::fence_mbarrier_init();
-      }
-      isa::sync_threads(64);
-      for (int i = 0; i < tiles * k_tiles; ++i) {
-        const int tile = i / k_tiles, k_tile = i % k_tiles, parity = i / stages & 1;
-        if (producer) {
-          if (tile > 0 && k_tile == (mended ? 0 : std::min(stages, k_tiles) - 1)) {
-            isa::mbarrier_wait<Scope::cta>(stored, (tile - 1) & 1, {"C stored"});
-          }
-          isa::mbarrier_wait<Scope::cta>(empty(i), parity ^ 1, {"empty", i % stages});
-          isa::mbarrier_arrive_expect(full(i), box_bytes);
-          load(data(i % stages), in, full(i), i % 6);
+        if (tile > 0 && k_tile == (mended ? 0 : std::min(stages, k_tiles) - 1)) {
+          isa::mbarrier_wait<Scope::cta>(stored, (tile - 1) & 1, {"C stored"});
         }
-        if (isa::warp_index() == 1) continue;
-        isa::mbarrier_wait<Scope::cta>(full(i), parity, {"full", i % stages});
-        read(data(i % stages), isa::lane_index(), 32);
-        isa::sync_warp();
-        if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(empty(i));
-        if (k_tile < k_tiles - 1) continue;
-        fill(c, isa::lane_index(), 32);
-        isa::fence_proxy_async_shared();
-        isa::sync_warp();
-        if (isa::lane_index() == 0) {
-          store(out, c, tile);
-          isa::bulk_wait_read<0>();
-          isa::mbarrier_arrive<Scope::cta>(stored);
-        }
+        isa::mbarrier_wait<Scope::cta>(empty(i), parity ^ 1, {"empty", i % stages});
+        load_expected(data(i % stages), in, full(i), i % 6);
       }
-    };
+      if (isa::warp_index() == 1) continue;
+      isa::mbarrier_wait<Scope::cta>(full(i), parity, {"full", i % stages});
+      read(data(i % stages), isa::lane_index(), 32);
+      isa::sync_warp();
+      if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(empty(i));
+      if (k_tile < k_tiles - 1) continue;
+      fill(c, isa::lane_index(), 32);
+      isa::fence_proxy_async_shared();
+      isa::sync_warp();
+      if (isa::lane_index() == 0) {
+        store(out, c, tile);
+        isa::bulk_wait_read<0>();
+        isa::mbarrier_arrive<Scope::cta>(stored);
+      }
+    }
   };
   const Launch launch{.threads = 64, .shared_bytes = 8192};
   for (const int k_tiles : {2, 4, 5}) {
-    EXPECT_FINDING(run(kernel(k_tiles, false), launch, in.memory, out.memory),
+    EXPECT_FINDING(run(chosen(kernel, k_tiles, false), launch, in.memory, out.memory),
                    Check::in_flight_access);
   }
   for (const int k_tiles : {3, 6}) {  // the shapes that passed
-    EXPECT_CLEAN(run(kernel(k_tiles, false), launch, in.memory, out.memory));
+    EXPECT_CLEAN(run(chosen(kernel, k_tiles, false), launch, in.memory, out.memory));
   }
   for (const int k_tiles : {2, 3, 4, 5, 6}) {
-    EXPECT_CLEAN(run(kernel(k_tiles, true), launch, in.memory, out.memory));
+    EXPECT_CLEAN(run(chosen(kernel, k_tiles, true), launch, in.memory, out.memory));
   }
 }
 
@@ -257,8 +239,7 @@ TEST(Pipeline, TilesAreCountedInAnotherSize) {
         for (int i = 0; i < of_group; ++i, ++done) {
           if (loads) {
             isa::mbarrier_wait<Scope::cta>(barrier(1), (done & 1) ^ 1, {"empty", 0});
-            isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-            load(data(), in, barrier(0), done % 8);
+            load_expected(data(), in, barrier(0), done % 8);
           } else {
             isa::mbarrier_wait<Scope::cta>(barrier(0), done & 1, {"full", 0});
             read(data());
@@ -271,8 +252,8 @@ TEST(Pipeline, TilesAreCountedInAnotherSize) {
   for (const int mean : {64, 128, 256}) {
     const auto found = run(kernel(mean, false), two_warps, in.memory, tokens, counted);
     if (mean == 128) {
-      EXPECT_ONLY_FINDINGS(found, Check::deadlock);
-      EXPECT_NE(found.text().find("multiplier"), std::string::npos) << found.text();
+      expect_guilty(found, Only{Check::deadlock});
+      expect_says(found, {"multiplier"});
     } else {
       EXPECT_CLEAN(found);
     }

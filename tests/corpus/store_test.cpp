@@ -11,32 +11,25 @@ TEST(Store, WaitsForTheWrongGroup) {
   Tensor in("in", 6, Access::input);
   Tensor out("out", 6, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      for (int s = 0; s < 2; ++s) {
-        isa::mbarrier_init(barrier(s), 1, {"full", s});
-        isa::fence_mbarrier_init();
-        isa::mbarrier_arrive_expect(barrier(s), box_bytes);
-        load(data(s), in, barrier(s), s);
+    for (int s = 0; s < 2; ++s) {
+      make_barrier(barrier(s), 1, {"full", s});
+      load_expected(data(s), in, barrier(s), s);
+    }
+    for (int i = 0; i < 6; ++i) {
+      const int s = i % 2;
+      isa::mbarrier_wait<Scope::cta>(barrier(s), i / 2 & 1, {"full", s});
+      store(out, data(s), i);
+      if (i + 2 >= 6) continue;
+      if (mended) {
+        isa::bulk_wait_read<0>();
+      } else {
+        isa::bulk_wait_read<1>();
       }
-      for (int i = 0; i < 6; ++i) {
-        const int s = i % 2;
-        isa::mbarrier_wait<Scope::cta>(barrier(s), i / 2 & 1, {"full", s});
-        store(out, data(s), i);
-        if (i + 2 >= 6) continue;
-        if (mended) {
-          isa::bulk_wait_read<0>();
-        } else {
-          isa::bulk_wait_read<1>();
-        }
-        isa::mbarrier_arrive_expect(barrier(s), box_bytes);
-        load(data(s), in, barrier(s), i + 2);
-      }
-      isa::bulk_wait_read<0>();
-    };
+      load_expected(data(s), in, barrier(s), i + 2);
+    }
+    isa::bulk_wait_read<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, in.memory, out.memory),
-                       Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), one_thread, in.memory, out.memory));
+  expect_mended(kernel, Only{Check::in_flight_access}, one_thread, in.memory, out.memory);
 }
 
 // The same buffer is filled again without any wait for the store that reads it.
@@ -45,18 +38,16 @@ TEST(Store, WaitsForTheWrongGroup) {
 TEST(Store, NoWaitBeforeTheBufferIsReused) {
   Tensor out("out", 4, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      for (int i = 0; i < 4; ++i) {
-        if (mended) isa::bulk_wait_read<0>();
-        fill(data());
-        isa::fence_proxy_async_shared();
-        store(out, data(), i);
-      }
-      isa::bulk_wait_read<0>();
-    };
+    for (int i = 0; i < 4; ++i) {
+      if (mended) isa::bulk_wait_read<0>();
+      fill(data());
+      isa::fence_proxy_async_shared();
+      store(out, data(), i);
+    }
+    isa::bulk_wait_read<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+  const auto broken = expect_mended(kernel, Only{Check::in_flight_access}, one_thread, out.memory);
+  expect_says(broken, {"bulk_wait_read"});
 }
 
 // Bulk groups belong to the thread that committed them. Other threads' waits do nothing, and the
@@ -67,25 +58,23 @@ TEST(Store, TheLeadersGroupsAndTheOthersWait) {
   Tensor out("out", 4, Access::output);
   enum class Wait { by_others, by_leader, by_leader_then_barrier };
   const auto kernel = [&](Wait wait) {
-    return [&, wait] {
-      const bool leader = isa::thread_index() == 0;
-      for (int i = 0; i < 4; ++i) {
-        if (leader != (wait == Wait::by_others)) isa::bulk_wait_read<0>();
-        if (wait == Wait::by_leader_then_barrier) isa::sync_threads(64);
-        fill(data(), isa::thread_index(), 64);
-        isa::fence_proxy_async_shared();
-        isa::sync_threads(64);
-        if (leader) store(out, data(), i);
-      }
-      if (leader) isa::bulk_wait_read<0>();
-    };
+    const bool leader = isa::thread_index() == 0;
+    for (int i = 0; i < 4; ++i) {
+      if (leader != (wait == Wait::by_others)) isa::bulk_wait_read<0>();
+      if (wait == Wait::by_leader_then_barrier) isa::sync_threads(64);
+      fill(data(), isa::thread_index(), 64);
+      isa::fence_proxy_async_shared();
+      isa::sync_threads(64);
+      if (leader) store(out, data(), i);
+    }
+    if (leader) isa::bulk_wait_read<0>();
   };
   // Both ways the others may write before the leader has even issued the store.
-  EXPECT_ONLY_FINDINGS(run(kernel(Wait::by_others), two_warps, out.memory), Check::in_flight_access,
-                       Check::data_race);
-  EXPECT_ONLY_FINDINGS(run(kernel(Wait::by_leader), two_warps, out.memory), Check::in_flight_access,
-                       Check::data_race);
-  EXPECT_CLEAN(run(kernel(Wait::by_leader_then_barrier), two_warps, out.memory));
+  expect_guilty(run(chosen(kernel, Wait::by_others), two_warps, out.memory),
+                Only{Check::in_flight_access, Check::data_race});
+  expect_guilty(run(chosen(kernel, Wait::by_leader), two_warps, out.memory),
+                Only{Check::in_flight_access, Check::data_race});
+  EXPECT_CLEAN(run(chosen(kernel, Wait::by_leader_then_barrier), two_warps, out.memory));
 }
 
 // Two buffers alternate by the number of the chunk, and "all but the newest group" is waited for.
@@ -96,21 +85,18 @@ TEST(Store, TheLeadersGroupsAndTheOthersWait) {
 TEST(Store, ASkippedChunkSwapsTheBuffers) {
   Tensor out("out", 6, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      int used = 0;
-      for (int chunk = 0; chunk < 6; ++chunk) {
-        if (chunk == 3) continue;  // chunks 2 and 4 follow each other in buffer 0
-        const SharedAddress buffer = data((mended ? used++ : chunk) % 2);
-        isa::bulk_wait_read<1>();
-        fill(buffer);
-        isa::fence_proxy_async_shared();
-        store(out, buffer, chunk);
-      }
-      isa::bulk_wait_read<0>();
-    };
+    int used = 0;
+    for (int chunk = 0; chunk < 6; ++chunk) {
+      if (chunk == 3) continue;  // chunks 2 and 4 follow each other in buffer 0
+      const SharedAddress buffer = data((mended ? used++ : chunk) % 2);
+      isa::bulk_wait_read<1>();
+      fill(buffer);
+      isa::fence_proxy_async_shared();
+      store(out, buffer, chunk);
+    }
+    isa::bulk_wait_read<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+  expect_mended(kernel, Only{Check::in_flight_access}, one_thread, out.memory);
 }
 
 // The CTA ends while TMA still reads its shared memory.
@@ -119,15 +105,12 @@ TEST(Store, ASkippedChunkSwapsTheBuffers) {
 TEST(Store, ExitBeforeTheStoreHasRead) {
   Tensor out("out", 1, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      fill(data());
-      isa::fence_proxy_async_shared();
-      store(out, data());
-      if (mended) isa::bulk_wait_read<0>();
-    };
+    fill(data());
+    isa::fence_proxy_async_shared();
+    store(out, data());
+    if (mended) isa::bulk_wait_read<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::undrained_exit);
-  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+  expect_mended(kernel, OnlyLate{Check::undrained_exit}, one_thread, out.memory);
 }
 
 // The result is read back from global memory after wait_group.read, which covers only the source.
@@ -135,20 +118,17 @@ TEST(Store, ExitBeforeTheStoreHasRead) {
 TEST(Store, ResultReadAfterTheSourceWait) {
   Tensor out("out", 1, Access::output);
   const auto kernel = [&](bool mended) {
-    return [&, mended] {
-      fill(data());
-      isa::fence_proxy_async_shared();
-      store(out, data());
-      if (mended) {
-        isa::bulk_wait<0>();
-      } else {
-        isa::bulk_wait_read<0>();
-      }
-      (void)isa::GlobalView<std::uint16_t>{out.memory.data()}.load(9);
-    };
+    fill(data());
+    isa::fence_proxy_async_shared();
+    store(out, data());
+    if (mended) {
+      isa::bulk_wait<0>();
+    } else {
+      isa::bulk_wait_read<0>();
+    }
+    (void)isa::GlobalView<std::uint16_t>{out.memory.data()}.load(9);
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+  expect_mended(kernel, Only{Check::in_flight_access}, one_thread, out.memory);
 }
 
 // Two warps add boxes to the same result, and it is read when one of them has waited for its own:
@@ -173,8 +153,7 @@ TEST(Store, OneOfTwoAdditionsIsWaitedFor) {
   };
   for (const int who_waits : {1, 2}) {
     const auto broken = run(kernel(who_waits), two_warps, out.memory);
-    EXPECT_ONLY_FINDINGS(broken, Check::in_flight_access);
-    EXPECT_EQ(broken.count(Check::in_flight_access), static_cast<int>(broken.runs.size()));
+    expect_guilty(broken, Only{Check::in_flight_access});
   }
   EXPECT_CLEAN(run(kernel(3), two_warps, out.memory));
 }
@@ -188,23 +167,20 @@ TEST(Store, EveryTileBeginsAtTheFirstBuffer) {
   constexpr int chunks = 4, buffers = 3, tiles = 3;
   Tensor out("out", chunks * tiles, Access::output);
   const auto kernel = [&](bool counts) {
-    return [&, counts] {
-      int tiles_done = 0;
-      for (int tile = 0; tile < tiles; ++tile) {
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-          const SharedAddress buffer = data((tiles_done * chunks + chunk) % buffers);
-          isa::bulk_wait_read<buffers - 1>();
-          fill(buffer);
-          isa::fence_proxy_async_shared();
-          store(out, buffer, tile * chunks + chunk);
-        }
-        if (counts) ++tiles_done;
+    int tiles_done = 0;
+    for (int tile = 0; tile < tiles; ++tile) {
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        const SharedAddress buffer = data((tiles_done * chunks + chunk) % buffers);
+        isa::bulk_wait_read<buffers - 1>();
+        fill(buffer);
+        isa::fence_proxy_async_shared();
+        store(out, buffer, tile * chunks + chunk);
       }
-      isa::bulk_wait_read<0>();
-    };
+      if (counts) ++tiles_done;
+    }
+    isa::bulk_wait_read<0>();
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+  expect_mended(kernel, Only{Check::in_flight_access}, one_thread, out.memory);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "tests/campaign.h"
+#include "tests/must.h"
 #include "tests/reference.h"
+#include "tests/scheduled.h"
 #include "warpwright/model.h"
 #include "warpwright/numeric/scalar.h"
 
@@ -128,15 +130,10 @@ TEST_P(GroupEpilogue, IsThatOfWholeProducts) {
   const auto& [ask, swap_ab] = GetParam();
   GroupedProduct product(ask, 11);
   const PlanChoices choices{.swap_ab = swap_ab};
-  const auto made = plan(product.o, model_facts(3), choices);
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(product.o, model_facts(3), choices));
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest, model::Mode::random}) {
     GroupedProduct again(ask, 11);
-    device::ModelOptions how;
-    how.mode = mode;
-    how.seed = 5;
-    const auto report = device::launch_on_model(*made, again.o, how);
-    ASSERT_TRUE(report.ok()) << report.reason();
+    const auto report = must(device::launch_on_model(*made, again.o, tests::scheduled(mode, 5)));
     EXPECT_TRUE(report->clean()) << report->text();
     EXPECT_EQ(again.fault(), "") << made->name();
   }
@@ -229,10 +226,8 @@ TEST(GroupEpilogue, GatedWithBlockScales) {
       {false, false}, {true, false}, {false, true}, {true, true}};
   for (const auto& [swap_ab, interleaved] : sampled(ways, 2)) {
     const GatedBlockScales product(interleaved);
-    const auto made = plan(product.o, model_facts(3), {.swap_ab = swap_ab});
-    ASSERT_TRUE(made.ok()) << made.reason();
-    const auto report = device::launch_on_model(*made, product.o);
-    ASSERT_TRUE(report.ok()) << report.reason();
+    const auto made = must(plan(product.o, model_facts(3), {.swap_ab = swap_ab}));
+    const auto report = must(device::launch_on_model(*made, product.o));
     EXPECT_TRUE(report->clean()) << report->text();
     for (std::int64_t g = 0; g < kGroups; ++g) {
       for (int row = kOffsets[static_cast<std::size_t>(g)];
@@ -284,10 +279,8 @@ TEST(GroupEpilogue, WhatLimitsLeave) {
         bias[interleaved ? 2 * i + 1 : i + kN / 2] = rows[i].up;
       }
       product.o.bias = matrix(bias.data(), DType::f32, kN, 1);
-      const auto made = plan(product.o, model_facts(3), {.swap_ab = swap_ab});
-      ASSERT_TRUE(made.ok()) << made.reason();
-      const auto report = device::launch_on_model(*made, product.o);
-      ASSERT_TRUE(report.ok()) << report.reason();
+      const auto made = must(plan(product.o, model_facts(3), {.swap_ab = swap_ab}));
+      const auto report = must(device::launch_on_model(*made, product.o));
       EXPECT_TRUE(report->clean()) << report->text();
       for (std::size_t i = 0; i < std::size(rows); ++i) {
         SCOPED_TRACE(i);
@@ -304,7 +297,7 @@ void expect_refused(const GemmOperands& o, RefusalCode code, const char* words) 
   const auto made = plan(o, model_facts());
   ASSERT_FALSE(made.ok()) << "expected: " << words;
   EXPECT_EQ(made.code(), code);
-  EXPECT_NE(made.reason().find(words), std::string::npos) << made.reason();
+  expect_contains(made.reason(), words);
 }
 
 TEST(GroupEpilogue, RefusesWhatDoesNotGoTogether) {
@@ -325,9 +318,7 @@ TEST(GroupEpilogue, RefusesWhatDoesNotGoTogether) {
   expect_refused(o, RefusalCode::bad_shape, "B is a batch of 4");
   auto problem = packed_problem(64, 64, 64, DType::e4m3, DType::bf16);
   problem.scaling = Scaling::group;
-  const auto made = plan(problem, model_facts());
-  ASSERT_FALSE(made.ok());
-  EXPECT_NE(made.reason().find("has no groups"), std::string::npos) << made.reason();
+  expect_contains(why_not(plan(problem, model_facts())), "has no groups");
   const auto other = plan(problem, model_facts(), {.tile_tokens = 16});
   ASSERT_FALSE(other.ok());
 }

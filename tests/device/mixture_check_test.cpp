@@ -7,13 +7,13 @@
 
 #include "tests/device/mixture.h"
 #include "tests/kernel/check_case.h"
+#include "tests/must.h"
 #include "warpwright/reference/mixture.h"
 #include "warpwright/simulation/moe.h"
 
 namespace warpwright {
 namespace {
 
-using device::CheckOptions;
 using tests::SomeMixture;
 
 bool is_right(const MixtureOperands& done) {
@@ -112,11 +112,8 @@ void for_each_case(const Cases& cases, int sms, const Use& use) {
 TEST(WholeMixture, IsCleanUnderManySchedules) {
   for_each_case(
       whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
-        CheckOptions options;
-        options.schedules = campaign() ? 1000 : 6;
-        options.jobs = all_threads();
-        const auto report = check(*device::mixture_subject(plan, some.o, is_right), options);
-        ASSERT_TRUE(report) << report.reason();
+        const auto options = tests::in_schedules(campaign() ? 1000 : 6, all_threads());
+        const auto report = must(check(*device::mixture_subject(plan, some.o, is_right), options));
         EXPECT_EQ(report->schedules, options.schedules);
         for (const device::CheckedFinding& f : report->findings) {
           ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
@@ -145,16 +142,13 @@ constexpr device::Argued not_needed[] = {
 TEST(WholeMixture, WhatIsBrokenInAnyGridIsFound) {
   device::expect_lines(not_needed);
   for_each_case(mutated_cases, 2, [](const MixturePlan& plan, const SomeMixture& some) {
-    CheckOptions options;
-    options.schedules = campaign() ? 32 : 6;
-    options.jobs = all_threads();
+    auto options = tests::in_schedules(campaign() ? 32 : 6, all_threads());
     // The same at each run: by other seeds one is left that is neither found nor argued, a warp's
     // meeting behind the zeros of epilogue_quantise.h, which a kernel's own test finds.
     options.wanted = [turn = 0](const model::Mutation& /*m*/) mutable {
       return campaign() || turn++ % 60 == 0;
     };
-    const auto report = mutate(*device::mixture_subject(plan, some.o, is_right), options);
-    ASSERT_TRUE(report) << report.reason();
+    const auto report = must(mutate(*device::mixture_subject(plan, some.o, is_right), options));
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan.name().c_str(), report->score().c_str());
     EXPECT_GE(report->mutants.size(), campaign() ? 81U : 1U);
@@ -175,13 +169,10 @@ bool lets_next_start(const model::Mutation& m) {
 TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
   for_each_case(
       whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
-        CheckOptions options;
-        options.schedules = 4;
-        options.jobs = all_threads();
+        auto options = tests::in_schedules(4, all_threads());
         options.wanted = lets_next_start;
         const auto subject = device::mixture_subject(plan, some.o, is_right);
-        const auto report = mutate(*subject, options);
-        ASSERT_TRUE(report) << report.reason();
+        const auto report = must(mutate(*subject, options));
         // The first product relies on the grid before, where it asks early; the second on the
         // first, unless two grids stand between the sort and it.
         const bool by_two = plan.takes(MixtureStep::gather) || plan.takes(MixtureStep::gate) ||

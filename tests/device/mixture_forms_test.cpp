@@ -13,6 +13,7 @@
 #include "tests/campaign.h"
 #include "tests/device/micro_mixture.h"
 #include "tests/device/mixture_run.h"
+#include "tests/must.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/model.h"
@@ -69,10 +70,7 @@ void agree_and_differ(const std::vector<FormAsk>& all, const Change& change, con
     SomeMixture some(ask);
     change(some.o);
     SCOPED_TRACE(plan_moe(some.o, model_facts(), choices)->explain());
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = ask.seed;
-    run_and_check(some, choices, how);
+    run_and_check(some, choices, tests::scheduled(model::Mode::random, ask.seed));
     spoil(some.o);
     EXPECT_GT(reference::check_mixture(some.o).failures, 0);
   }
@@ -86,9 +84,7 @@ TEST(MixtureForms, RouterWeightsOnTheInput) {
 }
 
 TEST(MixtureForms, RouterWeightsOnAnInputOfMicroFormats) {
-  tests::MicroAsk ask;
-  ask.top_k = 1;
-  MicroMixture some(ask);
+  MicroMixture some({.top_k = 1});
   some.o.apply_router_weight_on_input = true;
   const auto plan = plan_moe(some.o, model_facts(4, 100));
   if (!plan && plan.refusal().code == RefusalCode::no_kernel) GTEST_SKIP() << plan.reason();
@@ -105,8 +101,7 @@ TEST(MixtureForms, ARoutedScalingFactor) {
   SomeMixture some({});
   some.o.routed_scaling_factor = 2.5F;
   run_and_check(some);
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
   some.o.routed_scaling_factor = 1;
   EXPECT_GT(reference::check_mixture(some.o).failures, 0);
   EXPECT_FALSE(mismatch(*plan, some.o));
@@ -194,8 +189,7 @@ TEST(MixtureForms, ASharedOutputIsAdded) {
   apart.o.shared_output.columns = apart.o.x.columns = apart.o.d.columns = 125;
   apart.o.w13.columns = 125;
   apart.o.w2.rows = 125;
-  const auto refused = plan_moe(apart.o, model_facts());
-  ASSERT_TRUE(refused) << refused.reason();
+  const auto refused = must(plan_moe(apart.o, model_facts()));
   run_and_check(apart);
 }
 
@@ -205,8 +199,7 @@ TEST(MixtureForms, TokensThatAreCodes) {
   int as_they_are = 0;
   for (const auto& [ask, choices] : sampled(all, 2)) {
     SomeMixture some(ask);
-    const auto plan = plan_moe(some.o, model_facts(), choices);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(some.o, model_facts(), choices));
     // By number nothing is done to them.
     const bool none = plan->way.by_index;
     as_they_are += none ? 1 : 0;
@@ -245,12 +238,10 @@ void have_the_bits_of_quantised(int tokens, int hidden, Scaling scaling, bool by
   given.scale_x = {scales.data(), DType::f32, tokens, columns, 1, tokens};
   Quantisation quantisation{.x = some.o.x, .codes = given.x, .scales = given.scale_x};
   quantisation.scaling = scaling;
-  const auto refused = quantise_on_host(quantisation);
-  ASSERT_FALSE(refused) << refused->reason;
+  must_do(quantise_on_host(quantisation));
   std::vector<std::uint16_t> d(rows * width, 0xffff);
   given.d.data = d.data();
-  const auto plan = plan_moe(given, model_facts(), choices);
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(given, model_facts(), choices));
   const auto report = device::launch_on_model(*plan, given);
   ASSERT_TRUE(report && report->clean()) << report->text();
   EXPECT_EQ(std::memcmp(d.data(), some.o.d.data, 2 * d.size()), 0) << plan->explain();
@@ -361,8 +352,7 @@ TEST(MixtureForms, WeightsWithoutAGatedKernelAreGatedByALaunch) {
     auto* const bias = static_cast<float*>(some.o.bias13.data);
     std::for_each(bias, bias + some.o.experts() * some.o.w13.rows, [](float& b) { b *= 32; });
     SCOPED_TRACE("seed " + std::to_string(ask.seed));
-    const auto plan = plan_moe(some.o, model_facts());
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(some.o, model_facts()));
     EXPECT_TRUE(plan->takes(MixtureStep::gate)) << plan->explain();
     EXPECT_FALSE(plan_moe(some.o, model_facts(), {.gates_in_epilogue = true}));
     run_and_check(some);
@@ -408,8 +398,7 @@ TEST(MixtureForms, AGeluGateByTheErrorFunction) {
     SomeMixture plain({.biases = true, .result = DType::f32});
     change(plain.o);
     plain.o.interleaved = interleaved;
-    const auto plan = plan_moe(plain.o, model_facts(), {.batch_invariant = true});
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(plain.o, model_facts(), {.batch_invariant = true}));
     EXPECT_TRUE(plan->takes(MixtureStep::gate)) << plan->explain();
     run_and_check(plain);
     plain.o.activation = Activation::gelu;  // which is another by up to 0.0005
@@ -475,17 +464,13 @@ TEST(MixtureForms, SmallBlocks) {
   }
   for (const auto& [each, choices] : sampled(all, 5)) {
     SomeMixture some(each);
-    const auto plan = plan_moe(some.o, model_facts(), choices);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(some.o, model_facts(), choices));
     SCOPED_TRACE(plan->explain());
     // Where nothing is larger than a block, all blocks are the same.
     const bool small = each.hidden > 64 || each.gated;
     EXPECT_EQ(some.o.scale_block(), small ? each.block : 128);
     EXPECT_EQ(plan->takes(MixtureStep::gate), each.gated);
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = each.seed;
-    run_and_check(some, choices, how);
+    run_and_check(some, choices, tests::scheduled(model::Mode::random, each.seed));
     MatrixView& scales = each.seed % 2 == 0 ? some.o.scale_w13 : some.o.scale_w2;
     if (each.hidden <= 64) continue;
     scales.row_stride = scales.column_stride = 0;  // all of an expert's are the first
@@ -559,8 +544,7 @@ TEST(MixtureForms, NothingToDoIsDone) {
       }
       ask.tokens = 0;
       SomeMixture none(ask);
-      const auto plan = plan_moe(none.o, model_facts(), {.by_index = by_index});
-      ASSERT_TRUE(plan) << plan.reason();
+      const auto plan = must(plan_moe(none.o, model_facts(), {.by_index = by_index}));
       EXPECT_EQ(plan->launches(), 0);
       Workspace empty;
       EXPECT_FALSE(launch(*plan, none.o, empty, nullptr));

@@ -9,6 +9,7 @@
 
 #include "tests/campaign.h"
 #include "tests/device/micro_mixture.h"
+#include "tests/must.h"
 #include "warpwright/device/launch.h"
 #include "warpwright/model.h"
 #include "warpwright/reference/mixture.h"
@@ -41,8 +42,7 @@ bool micro_agrees(MicroMixture& some, const MixtureChoices& choices = {},
   if (!plan) return false;
   SCOPED_TRACE(plan->explain());
   some.poison();
-  const auto report = device::launch_on_model(*plan, some.o, how);
-  EXPECT_TRUE(report) << report.reason();
+  const auto report = must(device::launch_on_model(*plan, some.o, how));
   if (!report) return false;
   EXPECT_TRUE(report->clean()) << report->text();
   const auto verdict = reference::check_mixture(some.o, plan->way.gates_behind);
@@ -80,8 +80,7 @@ class Steps {
       : plan_(plan), memory_(static_cast<std::size_t>(plan.workspace_bytes()) + 256) {
     std::fill(memory_.begin(), memory_.end(), std::byte{0xff});  // NaN, of scales too
     some.poison();
-    const auto report = device::launch_on_model(plan, some.o, {}, base());
-    EXPECT_TRUE(report) << report.reason();
+    const auto report = must(device::launch_on_model(plan, some.o, {}, base()));
     if (report) {
       EXPECT_TRUE(report->clean()) << report->text();
     }
@@ -135,8 +134,7 @@ void expect_codes(const MatrixView& x, const std::vector<std::int64_t>& rows,
     q.tensor_scale = factor;
     q.given = true;
   }
-  const auto refused = quantise_on_host(q);
-  ASSERT_FALSE(refused) << refused->reason;
+  must_do(quantise_on_host(q));
   std::int64_t tile = 0;
   for (std::int64_t e = 0; e < experts; ++e) {
     for (std::int64_t r = offsets[e]; r < offsets[e + 1]; ++r) {

@@ -6,7 +6,9 @@
 
 #include "tests/campaign.h"
 #include "tests/device/mixture.h"
+#include "tests/draws.h"
 #include "tests/kernel/check_case.h"
+#include "tests/must.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/model.h"
@@ -17,7 +19,6 @@
 namespace warpwright {
 namespace {
 
-using device::CheckOptions;
 using tests::MixtureAsk;
 using tests::SomeMixture;
 
@@ -39,8 +40,7 @@ std::vector<std::byte> result_of(const MixturePlan& plan, SomeMixture& some,
   const std::int64_t bytes = some.o.d.rows * some.o.d.columns * element_bytes(some.o.d.dtype);
   auto* const d = static_cast<std::byte*>(some.o.d.data);
   std::memset(d, 0x7f, static_cast<std::size_t>(bytes));
-  const auto report = device::launch_on_model(plan, some.o, how);
-  EXPECT_TRUE(report) << report.reason();
+  const auto report = must(device::launch_on_model(plan, some.o, how));
   if (!report) return {};
   EXPECT_TRUE(report->clean()) << report->text();
   return {d, d + bytes};
@@ -57,9 +57,7 @@ void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
   ASSERT_TRUE(one) << one.reason();
   SCOPED_TRACE(one->explain());
   EXPECT_EQ(one->launches(), 1);
-  device::ModelOptions how;
-  how.mode = seed % 3 == 0 ? model::Mode::starve : model::Mode::random;
-  how.seed = seed;
+  auto how = tests::scheduled(seed % 3 == 0 ? model::Mode::starve : model::Mode::random, seed);
   how.launches = 2;
   const auto want = result_of(*steps, some, {});
   EXPECT_EQ(result_of(*one, some, how), want);
@@ -67,21 +65,21 @@ void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
 }
 
 // Packed weights for tokens of bf16. Steps have exact sums of both products then.
-PackedWeights int4_form(std::mt19937& random) {
-  PackedWeights w{tests::format_of(random() % 18)};
+PackedWeights int4_form(tests::Draws& draw) {
+  PackedWeights w{tests::format_of(draw.seed() % 18)};
   w.format.tokens = DType::bf16;
   w.format.encoding = Int4Encoding::ex;
   w.format.zero_points = ZeroPoints::none;
   w.sums = GroupSums::exact;
   return w;
 }
-PackedWeights e2m1_form(std::mt19937& random) {
+PackedWeights e2m1_form(tests::Draws& draw) {
   PackedWeights w{.format = {.group = 32,
                              .scale = DType::ue8m0,
                              .code = DType::e2m1,
                              .tokens = DType::bf16,
                              .exponents = Exponents::of_rows}};
-  if (random() % 2 == 0) {  // nvf4
+  if (draw.seed() % 2 == 0) {  // nvf4
     w.format.exponents = Exponents::own;
     w.format.group = 16;
     w.format.scale = DType::ue4m3;
@@ -91,10 +89,7 @@ PackedWeights e2m1_form(std::mt19937& random) {
 
 // Any mixture by seed that one launch serves.
 MixtureAsk served_ask(unsigned seed) {
-  std::mt19937 random(seed);
-  const auto draw = [&](int least, int most) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-  };
+  tests::Draws draw(seed);
   MixtureAsk ask;
   ask.seed = seed;
   ask.top_k = 1 << draw(0, 3);
@@ -113,8 +108,8 @@ MixtureAsk served_ask(unsigned seed) {
     ask.inner = 64 * draw(1, 2);
     ask.weight_scales = draw(0, 1) == 1;
     ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
-    ask.packed13 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
-    ask.packed2 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
+    ask.packed13 = seed % 3 == 1 ? int4_form(draw) : e2m1_form(draw);
+    ask.packed2 = seed % 3 == 1 ? int4_form(draw) : e2m1_form(draw);
   } else if (seed % 2 == 0) {
     ask.scaling = Scaling::blockwise;
     ask.hidden = 16 * draw(1, 24);
@@ -138,9 +133,9 @@ TEST(OneLaunch, HasTheBitsOfSteps) {
 // Few tiles of long rows are cut along K. Without batch_invariant the bits are then others than
 // those of steps; under all schedules they are the same.
 TEST(OneLaunch, CutsLongRowsIntoParts) {
-  std::mt19937 random(11);
-  const PackedWeights int4 = int4_form(random);
-  const PackedWeights e2m1 = e2m1_form(random);
+  tests::Draws draw(11);
+  const PackedWeights int4 = int4_form(draw);
+  const PackedWeights e2m1 = e2m1_form(draw);
   const MixtureAsk asks[] = {
       {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 72, .inner = 3080, .biases = true},
       {.experts = 2, .top_k = 1, .hidden = 64, .inner = 2048, .scaling = Scaling::blockwise},
@@ -148,27 +143,22 @@ TEST(OneLaunch, CutsLongRowsIntoParts) {
       {.experts = 2, .top_k = 1, .hidden = 64, .inner = 2048, .packed13 = int4, .packed2 = int4}};
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
-    const auto plan = plan_moe(some.o, facts_with(5), at_once);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(some.o, facts_with(5), at_once));
     SCOPED_TRACE(plan->explain());
     EXPECT_EQ(plan->way.k_parts, ask.inner / 1024);
     const auto got = result_of(*plan, some, {});
     EXPECT_TRUE(layer_is_right(some.o));
-    device::ModelOptions how;
-    how.mode = &ask == &asks[0] ? model::Mode::starve : model::Mode::random;
-    how.seed = 3;
+    auto how = tests::scheduled(&ask == &asks[0] ? model::Mode::starve : model::Mode::random, 3);
     how.sms = 2;
     how.launches = 2;
     EXPECT_EQ(result_of(*plan, some, how), got);
     MixtureChoices invariant = at_once;
     invariant.batch_invariant = true;
-    const auto whole = plan_moe(some.o, facts_with(5), invariant);
-    ASSERT_TRUE(whole) << whole.reason();
+    const auto whole = must(plan_moe(some.o, facts_with(5), invariant));
     EXPECT_EQ(whole->way.k_parts, 1);
     MixtureChoices by_steps{.batch_invariant = true, .one_launch = false};
     if (some.o.quantises()) by_steps.quantises_in_epilogue = false;
-    const auto steps = plan_moe(some.o, facts_with(4), by_steps);
-    ASSERT_TRUE(steps) << steps.reason();
+    const auto steps = must(plan_moe(some.o, facts_with(4), by_steps));
     EXPECT_EQ(result_of(*whole, some, {}), result_of(*steps, some, {}));
   }
 }
@@ -182,38 +172,31 @@ TEST(OneLaunch, AddsBiasesSideBySide) {
   SomeMixture apart({.tokens = 2, .experts = 2, .hidden = 64, .inner = 64, .biases = true});
   apart.o.bias2.row_stride = 2;
   apart.o.bias2.batch_stride *= 2;
-  const auto plan = plan_moe(apart.o, facts_with(2), at_once);
-  ASSERT_FALSE(plan);
-  EXPECT_NE(plan.reason().find("side by side"), std::string::npos) << plan.reason();
+  expect_contains(why_not(plan_moe(apart.o, facts_with(2), at_once)), "side by side");
 }
 
 TEST(OneLaunch, MakesNoCopies) {
   SomeMixture some({.tokens = 3, .experts = 3, .hidden = 100, .inner = 72});
-  const auto plan = plan_moe(some.o, facts_with(2), at_once);
-  ASSERT_FALSE(plan);
-  EXPECT_NE(plan.reason().find("do not begin at multiples of 16 bytes"), std::string::npos)
-      << plan.reason();
+  expect_contains(why_not(plan_moe(some.o, facts_with(2), at_once)),
+                  "do not begin at multiples of 16 bytes");
   SomeMixture e4m3({.tokens = 3, .hidden = 128, .inner = 64, .scaling = Scaling::blockwise});
   e4m3.o.x.row_stride += 4;
-  const auto apart = plan_moe(e4m3.o, facts_with(2), at_once);
-  ASSERT_FALSE(apart);
-  EXPECT_NE(apart.reason().find("multiples of 16 bytes"), std::string::npos) << apart.reason();
+  expect_contains(why_not(plan_moe(e4m3.o, facts_with(2), at_once)), "multiples of 16 bytes");
 }
 
 // Its rows are those of one expert.
 TEST(OneLaunch, ServesAnMlpOf64Tokens) {
-  std::mt19937 random(7);
+  tests::Draws draw(7);
   const MixtureAsk asks[] = {
       {.hidden = 192, .inner = 136, .biases = true},
       {.hidden = 272, .inner = 192, .scaling = Scaling::blockwise},
-      {.hidden = 128, .inner = 128, .packed13 = e2m1_form(random), .packed2 = e2m1_form(random)}};
+      {.hidden = 128, .inner = 128, .packed13 = e2m1_form(draw), .packed2 = e2m1_form(draw)}};
   for (MixtureAsk ask : asks) {
     for (const int tokens : {1, 7, 64}) {
       ask.tokens = tokens;
       ask.seed = static_cast<unsigned>(tokens);
       SomeMixture some(tests::unrouted(ask));
-      const auto plan = plan_moe(some.o, facts_with(5), at_once);
-      ASSERT_TRUE(plan) << plan.reason();
+      const auto plan = must(plan_moe(some.o, facts_with(5), at_once));
       EXPECT_EQ(plan->launches(), 1);
       const auto got = result_of(*plan, some, {});
       EXPECT_TRUE(layer_is_right(some.o)) << plan->explain();
@@ -221,8 +204,7 @@ TEST(OneLaunch, ServesAnMlpOf64Tokens) {
       std::vector<float> weights(ids.size(), 1);
       some.o.topk_ids = matrix(ids.data(), DType::s32, tokens, 1);
       some.o.topk_weights = matrix(weights.data(), DType::f32, tokens, 1);
-      const auto routed = plan_moe(some.o, facts_with(5), at_once);
-      ASSERT_TRUE(routed) << routed.reason();
+      const auto routed = must(plan_moe(some.o, facts_with(5), at_once));
       EXPECT_EQ(result_of(*routed, some, {}), got);
     }
   }
@@ -240,15 +222,12 @@ TEST(OneLaunch, TakesAsManySmsAsThereAre) {
 // runs on fewer.
 TEST(OneLaunch, EndsOnFewerSmsThanItWasPlannedFor) {
   SomeMixture some({.tokens = 4, .experts = 4, .top_k = 2, .hidden = 256, .inner = 128});
-  const auto plan = plan_moe(some.o, facts_with(8), at_once);
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, facts_with(8), at_once));
   const auto want = result_of(*plan, some, {});
   for (const int sms : {1, 2, 5}) {
     SCOPED_TRACE(sms);
     for (const unsigned seed : {1U, 2U, 3U}) {
-      device::ModelOptions how;
-      how.mode = model::Mode::random;
-      how.seed = seed;
+      auto how = tests::scheduled(model::Mode::random, seed);
       how.sms = sms;
       EXPECT_EQ(result_of(*plan, some, how), want);
     }
@@ -281,10 +260,8 @@ TEST(OneLaunch, IdsMayBeAnything) {
 
 TEST(OneLaunch, SaysThatAnIdIsOutOfRange) {
   SomeMixture some({.tokens = 5, .experts = 4, .top_k = 2, .hidden = 64, .inner = 64});
-  const auto plan = plan_moe(some.o, facts_with(3), at_once);
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace);
+  const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
+  auto workspace = must(make_workspace(*plan));
   ASSERT_FALSE(launch(*plan, some.o, *workspace, nullptr));
   EXPECT_EQ(*ids_status(*plan, *workspace, nullptr), 0U);
   some.ids[3] = 4;
@@ -301,12 +278,10 @@ TEST(OneLaunch, ResultMayBeX) {
   SomeMixture some({.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64});
   std::fill_n(some.ids.begin(), 2, -1);  // a token without a slot
   some.put_ids();
-  const auto apart = plan_moe(some.o, facts_with(3), at_once);
-  ASSERT_TRUE(apart);
+  const auto apart = must(plan_moe(some.o, facts_with(3), at_once));
   const auto want = result_of(*apart, some, {});
   some.o.d = some.o.x;
-  const auto plan = plan_moe(some.o, facts_with(3), at_once);
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
   const auto report = device::launch_on_model(*plan, some.o, {});
   ASSERT_TRUE(report && report->clean()) << report->text();
   EXPECT_EQ(std::memcmp(some.o.x.data, want.data(), want.size()), 0);
@@ -322,13 +297,9 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
   };
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
-    const auto plan = plan_moe(some.o, facts_with(3), at_once);
-    ASSERT_TRUE(plan) << plan.reason();
-    CheckOptions options;
-    options.schedules = campaign() ? 1000 : 8;
-    options.jobs = all_threads();
-    const auto report = check(*device::mixture_subject(*plan, some.o, layer_is_right), options);
-    ASSERT_TRUE(report) << report.reason();
+    const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
+    const auto report = must(check(*device::mixture_subject(*plan, some.o, layer_is_right),
+                                   tests::in_schedules(campaign() ? 1000 : 8, all_threads())));
     for (const device::CheckedFinding& f : report->findings) {
       ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
                     << f.finding.sentence;
@@ -341,14 +312,10 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
 TEST(OneLaunch, AWarpWithoutRowsWaitsForNone) {
   SomeMixture some(
       {.tokens = 6, .experts = 3, .hidden = 272, .inner = 128, .scaling = Scaling::blockwise});
-  const auto plan = plan_moe(some.o, facts_with(3), at_once);
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
   const auto want = result_of(*plan, some, {});
   for (unsigned seed = 1; seed <= 12; ++seed) {
-    device::ModelOptions how;
-    how.mode = model::Mode::starve;
-    how.seed = seed;
-    EXPECT_EQ(result_of(*plan, some, how), want) << seed;
+    EXPECT_EQ(result_of(*plan, some, tests::scheduled(model::Mode::starve, seed)), want) << seed;
   }
 }
 
@@ -372,18 +339,14 @@ TEST(OneLaunch, WhatIsBrokenIsFound) {
     SomeMixture some(ask);
     const bool in_place = &ask == &asks[1];
     if (in_place) some.o.d = some.o.x;
-    const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once);
-    ASSERT_TRUE(plan) << plan.reason();
-    CheckOptions options;
-    options.schedules = campaign() ? 16 : 6;
-    options.jobs = all_threads();
+    const auto plan = must(plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once));
+    auto options = tests::in_schedules(campaign() ? 16 : 6, all_threads());
     options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& m) mutable {
       return campaign() || turn++ % 60 == 0 || m.at == model::SyncKind::flag_wait;
     };
     const auto right = in_place ? std::function<device::Judged(const MixtureOperands&)>()
                                 : [](const MixtureOperands& o) { return layer_is_right(o); };
-    const auto report = mutate(*device::mixture_subject(*plan, some.o, right), options);
-    ASSERT_TRUE(report) << report.reason();
+    const auto report = must(mutate(*device::mixture_subject(*plan, some.o, right), options));
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan->name().c_str(), report->score().c_str());
     for (const device::Mutant& m : report->mutants) {

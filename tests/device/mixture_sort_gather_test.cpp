@@ -7,6 +7,9 @@
 #include "tests/campaign.h"
 #include "tests/device/micro_mixture.h"
 #include "tests/device/mixture.h"
+#include "tests/draws.h"
+#include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/model.h"
 #include "warpwright/simulation/moe.h"
@@ -26,13 +29,11 @@ struct Left {
 
 Left left_by(const MixturePlan& plan, const MixtureOperands& o, const device::ModelOptions& how) {
   Left left;
-  auto workspace = make_workspace(plan);
-  EXPECT_TRUE(workspace) << workspace.reason();
+  auto workspace = must(make_workspace(plan));
   if (!workspace) return left;
   auto* const base = static_cast<std::byte*>(workspace->data());
   std::memset(base, 0x5a, static_cast<std::size_t>(plan.workspace_bytes()));
-  const auto report = device::launch_on_model(plan, o, how, base);
-  EXPECT_TRUE(report) << report.reason();
+  const auto report = must(device::launch_on_model(plan, o, how, base));
   EXPECT_TRUE(report && report->clean()) << report->text();
   const auto take = [&](std::vector<std::byte>& to, const void* from, std::int64_t bytes) {
     const auto* const at = static_cast<const std::byte*>(from);
@@ -58,8 +59,7 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   choices.sort_with_gather = true;
   choices.first_kernel = two->first.kernel;
   choices.second_kernel = two->second.kernel;
-  const auto one = plan_moe(o, facts, choices);
-  EXPECT_TRUE(one) << one.reason();
+  const auto one = must(plan_moe(o, facts, choices));
   if (!one) return false;
   SCOPED_TRACE(one->explain());
   EXPECT_TRUE(one->way.sorts_rows && !two->way.sorts_rows);
@@ -67,9 +67,7 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   EXPECT_FALSE(one->takes(MixtureStep::gather));
   EXPECT_TRUE(two->takes(MixtureStep::gather));
   EXPECT_EQ(one->asks_early(MixtureStep::first), two->asks_early(MixtureStep::first));
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
+  const auto how = tests::scheduled(model::Mode::random, seed);
   const Left of_two = left_by(*two, o, how);
   const Left of_one = left_by(*one, o, how);
   EXPECT_EQ(of_one.d, of_two.d);
@@ -84,10 +82,7 @@ MixtureAsk ask_of(unsigned seed) {
   if (seed % kinds == 3) return tests::int4_ask(seed);
   if (seed % kinds == 4) return tests::wide_int4_ask(seed);
   if (seed % kinds == 5) return tests::e2m1_ask(seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int least, int most) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-  };
+  tests::Draws draw(seed);
   constexpr Scaling scalings[] = {Scaling::none, Scaling::row_column, Scaling::blockwise};
   MixtureAsk ask;
   ask.seed = seed;
@@ -149,14 +144,12 @@ TEST(SortWithGather, IsOneLaunchOfFewSlotsWhereItIsLeftOpen) {
     SomeMixture some({.tokens = tokens, .top_k = 2});
     return plan_moe(some.o, *known_facts("h200"), choices);
   };
-  const auto few = plan_of(64, {.by_index = false});
-  ASSERT_TRUE(few) << few.reason();
+  const auto few = must(plan_of(64, {.by_index = false}));
   EXPECT_TRUE(few->way.sorts_rows);
   EXPECT_TRUE(few->asks_early(MixtureStep::first));
   EXPECT_FALSE(few->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*few, MixtureChoices{.sort_with_gather = true}));
-  const auto open = plan_of(65, {.by_index = false});
-  ASSERT_TRUE(open) << open.reason();
+  const auto open = must(plan_of(65, {.by_index = false}));
   EXPECT_FALSE(open->way.sorts_rows);
   EXPECT_TRUE(open->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*open, MixtureChoices{.sort_with_gather = false}));
@@ -164,8 +157,7 @@ TEST(SortWithGather, IsOneLaunchOfFewSlotsWhereItIsLeftOpen) {
   EXPECT_TRUE(number && !number->way.sorts_rows);
   const auto empty = plan_of(0, {.by_index = false});
   EXPECT_TRUE(empty && !empty->way.sorts_rows);
-  const auto other = mismatch(*open, MixtureChoices{.sort_with_gather = true});
-  ASSERT_TRUE(other);
+  const auto other = must(mismatch(*open, MixtureChoices{.sort_with_gather = true}));
   EXPECT_EQ(other->reason,
             "sort_with_gather is true, and the plan's is false; leave it out, or make the plan "
             "with it");
@@ -176,8 +168,7 @@ TEST(SortWithGather, ManySlotsAreNotCountedByTheProduct) {
   const auto early = [](int tokens) {
     SomeMixture some({.tokens = tokens, .top_k = 2});
     const auto plan =
-        plan_moe(some.o, *known_facts("h200"), {.by_index = false, .sort_with_gather = true});
-    EXPECT_TRUE(plan) << plan.reason();
+        must(plan_moe(some.o, *known_facts("h200"), {.by_index = false, .sort_with_gather = true}));
     return plan && plan->asks_early(MixtureStep::first);
   };
   EXPECT_TRUE(early(512));

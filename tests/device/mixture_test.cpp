@@ -10,6 +10,8 @@
 
 #include "tests/campaign.h"
 #include "tests/device/mixture_run.h"
+#include "tests/draws.h"
+#include "tests/must.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/model.h"
 
@@ -67,8 +69,7 @@ TEST(Mixture, FewTokensOfBlocksAreReadByNumberAndLeaveAsCodes) {
     SomeMixture some({.hidden = 256, .scaling = Scaling::blockwise});
     const MixtureChoices way{
         .quantises_in_epilogue = true, .by_index = by_index, .sort_with_gather = false};
-    const auto plan = plan_moe(some.o, model_facts(), way);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(some.o, model_facts(), way));
     EXPECT_EQ(plan->launches(), by_index ? 4 : 5) << plan->explain();
     run_and_check(some, way);
     for (std::int64_t t = 0; t < some.o.tokens(); ++t) {
@@ -130,10 +131,7 @@ bool agrees_as_gpt_oss(MixtureAsk ask, bool interleaved, const MixtureChoices& c
   EXPECT_TRUE(plan) << plan.reason();
   if (!plan) return false;
   SCOPED_TRACE("seed " + std::to_string(ask.seed) + "\n" + plan->explain());
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = ask.seed;
-  run_and_check(some, choices, how);
+  run_and_check(some, choices, tests::scheduled(model::Mode::random, ask.seed));
   // What this finds: one thing wrong of those that are gpt-oss' own.
   some.o.interleaved = !interleaved;
   EXPECT_GT(reference::check_mixture(some.o).failures, 0);
@@ -214,9 +212,7 @@ TEST(Mixture, RowScaledE4m3AgreesWithFloat64) {
 // Runs and checks one as its seed says: gate, schedule, batch invariance. Returns its plan.
 Result<MixturePlan> run_of_seed(SomeMixture& some, unsigned seed) {
   some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
+  const auto how = tests::scheduled(model::Mode::random, seed);
   const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
   run_and_check(some, choices, how);
   return plan_moe(some.o, model_facts(), choices);
@@ -238,8 +234,7 @@ TEST(Mixture, E2m1AgreesWithFloat64) {
   for (const unsigned seed : sampled_seeds(16, 5)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::e2m1_ask(seed));
-    const auto plan = run_of_seed(some, seed);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(run_of_seed(some, seed));
     EXPECT_EQ(plan->takes(MixtureStep::quantise), some.o.quantises());
     folded += some.o.packed2->sums == GroupSums::folded ? 1 : 0;
     wide += some.o.quantises() ? 0 : 1;
@@ -257,8 +252,7 @@ TEST(Mixture, WideInt4AgreesWithFloat64) {
   for (const unsigned seed : sampled_seeds(10, 4)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::wide_int4_ask(seed));
-    const auto plan = run_of_seed(some, seed);
-    ASSERT_TRUE(plan) << plan.reason();
+    const auto plan = must(run_of_seed(some, seed));
     EXPECT_FALSE(plan->takes(MixtureStep::quantise));
     by_index += plan->takes(MixtureStep::gather) ? 0 : 1;
   }
@@ -270,10 +264,7 @@ TEST(Mixture, WideInt4AgreesWithFloat64) {
 TEST(Mixture, RandomOnesAgreeWithFloat64) {
   for (const unsigned seed : sampled_seeds(12, 4)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937 random(seed);
-    const auto draw = [&](int least, int most) {
-      return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-    };
+    tests::Draws draw(seed);
     MixtureAsk ask;
     ask.seed = seed;
     ask.tokens = draw(1, 40);
@@ -288,39 +279,31 @@ TEST(Mixture, RandomOnesAgreeWithFloat64) {
     ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
     ask.weight = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
     SomeMixture some(ask);
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = seed;
-    run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, how);
+    run_and_check(some, {.batch_invariant = draw(0, 1) == 1},
+                  tests::scheduled(model::Mode::random, seed));
   }
 }
 
 TEST(Mixture, IsCleanInManySchedulesAndLaunches) {
   SomeMixture some({.tokens = 5, .experts = 3, .hidden = 64, .inner = 64});
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    device::ModelOptions how;
-    how.mode = seed == 1   ? model::Mode::eager
-               : seed == 2 ? model::Mode::latest
-                           : model::Mode::random;
-    how.seed = seed;
+    auto how = tests::scheduled(seed == 1   ? model::Mode::eager
+                                : seed == 2 ? model::Mode::latest
+                                            : model::Mode::random,
+                                seed);
     how.launches = 2;
-    const auto report = device::launch_on_model(*plan, some.o, how);
-    ASSERT_TRUE(report) << report.reason();
+    const auto report = must(device::launch_on_model(*plan, some.o, how));
     EXPECT_TRUE(report->clean()) << "seed " << seed << "\n" << report->text();
   }
 }
 
 TEST(Mixture, IdsOutOfRangeAreLeftOutAndTold) {
   SomeMixture some({});
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
+  auto workspace = must(make_workspace(*plan));
   const auto status = [&] {
-    const auto refused = launch(*plan, some.o, *workspace, nullptr);
-    EXPECT_FALSE(refused) << refused->reason;
+    must_do(launch(*plan, some.o, *workspace, nullptr));
     const auto word = ids_status(*plan, *workspace, nullptr);
     EXPECT_TRUE(word);
     return ids_fault(*word);
@@ -358,8 +341,7 @@ void bits_depend_on_the_row_alone(const MixtureAsk& ask) {
   const auto want = all.bits_of_row(0);
   MixtureOperands one = all.o;
   for (MatrixView* v : {&one.x, &one.topk_ids, &one.topk_weights, &one.d}) v->rows = 1;
-  const auto plan = plan_moe(one, model_facts(), choices);
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(one, model_facts(), choices));
   std::memset(one.d.data, 0xff, 256);
   const auto report = device::launch_on_model(*plan, one);
   ASSERT_TRUE(report && report->clean());
@@ -417,8 +399,7 @@ TEST(Mixture, E2m1WeightsThatDoNotFitAreRefused) {
 
 TEST(Mixture, NoTokensAreNoLaunch) {
   SomeMixture some({.tokens = 0});
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
   EXPECT_EQ(plan->launches(), 0);
   Workspace none;
   EXPECT_FALSE(launch(*plan, some.o, none, nullptr));
@@ -543,12 +524,10 @@ TEST(Mixture, ThePlanOfInt4WeightsIsOfTheirForm) {
   ask.packed13 = PackedWeights{{.group = 64}};
   ask.packed2 = PackedWeights{{.group = 32, .scale = DType::f16}, GroupSums::chained};
   SomeMixture some(ask);
-  const auto plan = plan_moe(some.o, *known_facts("h200"));
-  ASSERT_TRUE(plan) << plan.reason();
-  EXPECT_NE(plan->explain().find("bf16 by s4, w13 packed in groups of 64 with bf16 scales, exact "
-                                 "sums, w2 packed in groups of 32 with fp16 scales, chained sums"),
-            std::string::npos)
-      << plan->explain();
+  const auto plan = must(plan_moe(some.o, *known_facts("h200")));
+  expect_contains(plan->explain(),
+                  "bf16 by s4, w13 packed in groups of 64 with bf16 scales, exact "
+                  "sums, w2 packed in groups of 32 with fp16 scales, chained sums");
   // 8 experts of 4 x 1 tiles, and of 2 x 1.
   EXPECT_EQ(plan->first.problem.packed, ask.packed13);
   const std::vector<PlannedStep> steps = plan->steps();
@@ -574,8 +553,7 @@ TEST(Mixture, ADeviceWithoutKernelsIsRefused) {
 TEST(Mixture, AnotherMixturesOperandsAndASmallWorkspaceAreRefused) {
   SomeMixture some({});
   SomeMixture other({.tokens = 10});
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
   EXPECT_EQ(mismatch(*plan, other.o)->code, RefusalCode::plan_mismatch);
   Workspace none;
   EXPECT_EQ(launch(*plan, some.o, none, nullptr)->code, RefusalCode::bad_workspace);
@@ -583,12 +561,10 @@ TEST(Mixture, AnotherMixturesOperandsAndASmallWorkspaceAreRefused) {
 
 TEST(Mixture, AStepAloneIsOfAGpu) {
   SomeMixture some({});
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
-  const auto refused = launch(*plan, some.o, *workspace, nullptr, {.only = MixtureStep::sort});
-  ASSERT_TRUE(refused);
+  const auto plan = must(plan_moe(some.o, model_facts()));
+  auto workspace = must(make_workspace(*plan));
+  const auto refused =
+      must(launch(*plan, some.o, *workspace, nullptr, {.only = MixtureStep::sort}));
   EXPECT_EQ(refused->reason,
             "the step sort is asked for by itself; a GPU launches by itself only a step that the "
             "plan takes");
@@ -599,8 +575,7 @@ TEST(Mixture, TheResultMayLieOverTheTokens) {
   run_and_check(apart);
   SomeMixture over({});
   over.o.d = over.o.x;
-  const auto plan = plan_moe(over.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(over.o, model_facts()));
   const auto report = device::launch_on_model(*plan, over.o);
   ASSERT_TRUE(report && report->clean());
   for (std::int64_t t = 0; t < 9; ++t) EXPECT_EQ(over.bits_of_row(t), apart.bits_of_row(t));
@@ -608,12 +583,11 @@ TEST(Mixture, TheResultMayLieOverTheTokens) {
 
 TEST(Mixture, ExplainCountsItsLaunches) {
   SomeMixture some({.hidden = 512, .inner = 256});
-  const auto plan = plan_moe(some.o, *known_facts("h200"));
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, *known_facts("h200")));
   const std::string text = plan->explain();
-  EXPECT_NE(text.find(std::to_string(plan->launches()) + " launches"), std::string::npos) << text;
-  EXPECT_NE(text.find("sum_slots"), std::string::npos) << text;
-  EXPECT_NE(text.find("floors together"), std::string::npos) << text;
+  expect_contains(text, std::to_string(plan->launches()) + " launches");
+  expect_contains(text, "sum_slots");
+  expect_contains(text, "floors together");
 }
 
 }  // namespace

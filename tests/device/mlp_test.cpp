@@ -6,6 +6,8 @@
 
 #include "tests/campaign.h"
 #include "tests/device/mixture_run.h"
+#include "tests/draws.h"
+#include "tests/must.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/model.h"
 
@@ -19,10 +21,7 @@ using tests::unrouted;
 
 // Any by seed; three of eight have packed weights.
 MixtureAsk drawn(unsigned seed) {
-  std::mt19937 random(seed);
-  const auto draw = [&](int least, int most) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-  };
+  tests::Draws draw(seed);
   const int kind = draw(0, 7);
   MixtureAsk ask = kind < 2    ? tests::int4_ask(seed)
                    : kind == 2 ? tests::wide_int4_ask(seed)
@@ -47,10 +46,7 @@ MixtureAsk drawn(unsigned seed) {
 bool runs(SomeMixture& some, const MixtureChoices& choices = {}, std::uint64_t seed = 1) {
   const auto plan = plan_moe(some.o, model_facts(), choices);
   if (!plan && plan.refusal().code == RefusalCode::no_kernel) return false;
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
-  run_and_check(some, choices, how);
+  run_and_check(some, choices, tests::scheduled(model::Mode::random, seed));
   return true;
 }
 
@@ -83,18 +79,15 @@ TEST(Mlp, EveryWayAgreesWithFloat64) {
 
 TEST(Mlp, IsTwoLaunchesAndOneToQuantise) {
   SomeMixture plain(unrouted({.hidden = 256, .inner = 128}));
-  const auto two = plan_moe(plain.o, model_facts());
-  ASSERT_TRUE(two) << two.reason();
+  const auto two = must(plan_moe(plain.o, model_facts()));
   EXPECT_EQ(two->launches(), 2) << two->explain();
   EXPECT_FALSE(two->takes(MixtureStep::sort) || two->takes(MixtureStep::sum));
-  EXPECT_NE(two->explain().find("no router"), std::string::npos);
+  expect_contains(two->explain(), "no router");
   SomeMixture codes(unrouted({.hidden = 256, .inner = 128, .scaling = Scaling::blockwise}));
-  const auto fused = plan_moe(codes.o, model_facts(), {.quantises_in_epilogue = true});
-  ASSERT_TRUE(fused) << fused.reason();
+  const auto fused = must(plan_moe(codes.o, model_facts(), {.quantises_in_epilogue = true}));
   EXPECT_EQ(fused->launches(), 3) << fused->explain();
   SomeMixture none(unrouted({.tokens = 0}));
-  const auto no_tokens = plan_moe(none.o, model_facts());
-  ASSERT_TRUE(no_tokens) << no_tokens.reason();
+  const auto no_tokens = must(plan_moe(none.o, model_facts()));
   EXPECT_EQ(no_tokens->launches(), 0);
 }
 
@@ -103,8 +96,7 @@ TEST(Mlp, ResultMayBeX) {
   run_and_check(some);
   const std::vector<std::uint16_t> want = some.bits_of_row(3);
   some.o.d = some.o.x;
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
   const auto report = device::launch_on_model(*plan, some.o, {});
   ASSERT_TRUE(report && report->clean()) << report->text();
   EXPECT_EQ(some.bits_of_row(3), want);
@@ -126,23 +118,19 @@ TEST(Mlp, WhatOnlyARouterGivesSenseToIsRefused) {
     change(some.o);
     const auto plan = plan_moe(some.o, model_facts());
     ASSERT_FALSE(plan) << says;
-    EXPECT_NE(plan.reason().find(says), std::string::npos) << plan.reason();
+    expect_contains(plan.reason(), says);
   }
   SomeMixture some(plain);
   for (const MixtureChoices& choices :
        {MixtureChoices{.by_index = false}, {.sort_with_gather = true}, {.sort_parts = 2}}) {
-    const auto plan = plan_moe(some.o, model_facts(), choices);
-    ASSERT_FALSE(plan);
-    EXPECT_NE(plan.reason().find("router"), std::string::npos) << plan.reason();
+    expect_contains(why_not(plan_moe(some.o, model_facts(), choices)), "router");
   }
 }
 
 TEST(Mlp, HasNoIdsThatCouldBeWrong) {
   SomeMixture some(unrouted({.tokens = 3, .hidden = 128, .inner = 64}));
-  const auto plan = plan_moe(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto plan = must(plan_moe(some.o, model_facts()));
+  auto workspace = must(make_workspace(*plan));
   ASSERT_FALSE(launch(*plan, some.o, *workspace, nullptr));
   EXPECT_EQ(*ids_status(*plan, *workspace, nullptr), 0U);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/model.h"
 #include "warpwright/numeric/scalar.h"
 
@@ -56,10 +57,9 @@ TEST(Workspace, ACapturedLaunchReliesOnPreparedFlags) {
   EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
   EXPECT_FALSE(w.fault(plan));
   // One that would write to the flags a replay relies on.
-  const auto refused = w.fault(plan_with(256, 4096));
-  ASSERT_TRUE(refused);
+  const auto refused = must(w.fault(plan_with(256, 4096)));
   EXPECT_EQ(refused->code, RefusalCode::bad_workspace);
-  EXPECT_NE(refused->reason.find("512 bytes"), std::string::npos) << refused->reason;
+  expect_contains(refused->reason, "512 bytes");
   // A plan with more flags may share it, but finds what replays left in them.
   const Plan more = plan_with(1024, 4096);
   EXPECT_FALSE(w.fault(more));
@@ -111,10 +111,9 @@ TEST(Workspace, RefusesWhatIsNoRoom) {
   Room room;
   const Plan plan = plan_with(512, 4096);
   const auto says = [&](const Workspace& w, const char* words) {
-    const auto refused = w.fault(plan);
-    ASSERT_TRUE(refused);
+    const auto refused = must(w.fault(plan));
     EXPECT_EQ(refused->code, RefusalCode::bad_workspace);
-    EXPECT_NE(refused->reason.find(words), std::string::npos) << refused->reason;
+    expect_contains(refused->reason, words);
   };
   says(Workspace(), "there is no workspace; the plan needs 4096 bytes");
   says(Workspace(room.bytes, 4095), "has 4095 bytes; the plan needs 4096 bytes");
@@ -170,8 +169,7 @@ TEST(Workspace, PlansMayShareOneInAnyOrder) {
   for (int i = 0; i < 2; ++i) {
     for (const auto& [product, made] : {std::pair{&long_k, &many}, {&short_k, &few}}) {
       std::memset(product->d.data(), 0xff, product->d.size() * 2);
-      const auto refused = launch(**made, product->operands, workspace, nullptr);
-      EXPECT_FALSE(refused) << refused->reason;
+      must_do(launch(**made, product->operands, workspace, nullptr));
       EXPECT_TRUE(product->is_right());
     }
   }
@@ -204,8 +202,7 @@ TEST(Workspace, TilesAreDrawnFromItWhereThereIsOne) {
   for (int i = 0; i < 3; ++i) {
     for (const auto& [product, made] : {std::pair{&tall, &drawn}, {&long_k, &split}}) {
       std::memset(product->d.data(), 0xff, product->d.size() * 2);
-      const auto refused = launch(**made, product->operands, workspace, nullptr);
-      EXPECT_FALSE(refused) << refused->reason;
+      must_do(launch(**made, product->operands, workspace, nullptr));
       EXPECT_TRUE(product->is_right());
       const auto* flags = static_cast<const std::byte*>(start);
       EXPECT_TRUE(std::all_of(flags, flags + (*made)->flag_bytes,
@@ -214,30 +211,24 @@ TEST(Workspace, TilesAreDrawnFromItWhereThereIsOne) {
   }
   // Too small a one is an error, not none.
   Workspace small(start, 64);
-  const auto refused = launch(*drawn, tall.operands, small, nullptr);
-  ASSERT_TRUE(refused);
-  EXPECT_NE(refused->reason.find("has 64 bytes; the plan needs 128 bytes"), std::string::npos)
-      << refused->reason;
+  const auto refused = must(launch(*drawn, tall.operands, small, nullptr));
+  expect_contains(refused->reason, "has 64 bytes; the plan needs 128 bytes");
 }
 
 TEST(Workspace, IsMadeForAPlan) {
   Product product(1024);
   const auto made =
-      plan(product.operands, model_facts(), {.kernel = "hopper_bf16_bf16_128x64_sw_sk"});
-  ASSERT_TRUE(made.ok()) << made.reason();
-  auto workspace = Workspace::make(*made);
-  ASSERT_TRUE(workspace.ok()) << workspace.reason();
+      must(plan(product.operands, model_facts(), {.kernel = "hopper_bf16_bf16_128x64_sw_sk"}));
+  auto workspace = must(Workspace::make(*made));
   EXPECT_EQ((*workspace).bytes(), made->workspace_bytes);
   EXPECT_FALSE(prepare(*made, *workspace, nullptr));
   EXPECT_FALSE(launch(*made, product.operands, *workspace, nullptr));
   EXPECT_TRUE(product.is_right());
-  const auto refused = launch(*made, product.operands, nullptr);
-  ASSERT_TRUE(refused);
+  const auto refused = must(launch(*made, product.operands, nullptr));
   EXPECT_EQ(refused->code, RefusalCode::bad_workspace);
   const auto unasked =
-      launch(*made, product.operands, *workspace, nullptr, {.check_offsets = true});
-  ASSERT_TRUE(unasked);
-  EXPECT_NE(unasked->reason.find("has no groups"), std::string::npos) << unasked->reason;
+      must(launch(*made, product.operands, *workspace, nullptr, {.check_offsets = true}));
+  expect_contains(unasked->reason, "has no groups");
 }
 
 }  // namespace

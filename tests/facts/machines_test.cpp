@@ -1,6 +1,7 @@
 // Machines in numbers: the known ones, what they say of themselves, and each number that is
 // refused.
 #include "warpwright/facts/machines.h"
+#include "tests/must.h"
 
 #include <gtest/gtest.h>
 
@@ -88,20 +89,19 @@ TEST(Machines, EachNumberIsRefusedByItsName) {
       EXPECT_EQ(fault_of({}, false), std::string(rule.name) + " is missing.");
       ClockCurve wrong = curve;
       wrong.points.back().second = -2;
-      EXPECT_NE(fault_of(wrong, true).find(std::string(rule.name) + " at 256 is -2"),
-                std::string::npos);
+      expect_contains(fault_of(wrong, true), std::string(rule.name) + " at 256 is -2");
       wrong.points.back().second = 1;
-      EXPECT_NE(fault_of(wrong, true).find("less than a smaller size takes"), std::string::npos);
+      expect_contains(fault_of(wrong, true), "less than a smaller size takes");
       wrong.points.back() = {8, 500};
-      EXPECT_NE(fault_of(wrong, true).find("ascend"), std::string::npos);
+      expect_contains(fault_of(wrong, true), "ascend");
     });
     for (std::size_t i = 0; i < known.mma_sync.size(); ++i) {
       MachineNumbers m = known;
       m.mma_sync[i].clocks = -8;
-      EXPECT_NE(machine_fault(m).value_or("").find("clocks is -8"), std::string::npos);
+      expect_contains(machine_fault(m).value_or(""), "clocks is -8");
       m = known;
       m.mma_sync[i].latency = 1e6;
-      EXPECT_NE(machine_fault(m).value_or("").find("latency is 1000000"), std::string::npos);
+      expect_contains(machine_fault(m).value_or(""), "latency is 1000000");
     }
   }
 }

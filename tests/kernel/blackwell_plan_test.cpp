@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/kernel/kernel_head.h"
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 #include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/plan/families/family.h"
@@ -47,14 +48,12 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
   for (const int architecture : {100, 103}) {
     DeviceFacts facts = b200();
     facts.architecture = architecture;
-    const auto made = plan(problem(), facts);
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(problem(), facts));
     EXPECT_STREQ(made->facts().family, "blackwell_gemm");
     EXPECT_EQ(config_of(*made).tiles, TileSource::clc);
     EXPECT_EQ(made->tile().k, 64);
   }
-  const auto hopper = plan(problem(), *known_facts("h200"));
-  ASSERT_TRUE(hopper.ok());
+  const auto hopper = must(plan(problem(), *known_facts("h200")));
   EXPECT_STREQ(hopper->facts().family, "hopper_gemm");
   DeviceFacts other = b200();
   other.architecture = 110;
@@ -72,11 +71,8 @@ TEST(BlackwellPlan, EveryTypeHasEveryForm) {
         for (const TileSource tiles :
              {TileSource::one_tile, TileSource::static_persistent, TileSource::clc}) {
           if (result != DType::bf16 && tiles != TileSource::clc) continue;
-          PlanChoices choices;
-          choices.pair = pair;
-          choices.tiles = tiles;
-          const auto made = plan(problem(operand, result), b200(), choices);
-          ASSERT_TRUE(made.ok()) << made.reason();
+          const auto made =
+              must(plan(problem(operand, result), b200(), {.tiles = tiles, .pair = pair}));
           EXPECT_EQ(config_of(*made).pair, pair);
           EXPECT_EQ(config_of(*made).tiles, tiles);
           EXPECT_EQ(config_of(*made).accumulators, tiles == TileSource::one_tile ? 1 : 2);
@@ -109,8 +105,7 @@ TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
             "3 accumulators of 256 columns need 768 columns of tensor memory, which has 512; the "
             "nearest legal number is 2");
   choices.accumulators = 0;
-  EXPECT_NE(refusal_of(problem(), choices).find("the nearest legal number is 1"),
-            std::string::npos);
+  expect_contains(refusal_of(problem(), choices), "the nearest legal number is 1");
   choices.accumulators = 2;
   EXPECT_EQ(refusal_of(problem(), choices), "none");
 }
@@ -162,14 +157,11 @@ TEST(BlackwellPlan, AddsUpKTilesInRegisters) {
   for (const bool scales : {true, false}) {
     p.scaling = scales ? Scaling::blockwise : Scaling::none;
     p.accumulation = Accumulation::promoted;
-    const auto made = plan(p, b200());
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(p, b200()));
     EXPECT_TRUE(config_of(*made).blockwise);
     EXPECT_EQ(made->tile().k, 128);
     const std::string text = made->explain();
-    EXPECT_NE(text.find("columns 384 .. 511  accumulator 3, 128 rows of f32 of a k_tile"),
-              std::string::npos)
-        << text;
+    expect_contains(text, "columns 384 .. 511  accumulator 3, 128 rows of f32 of a k_tile");
   }
   EXPECT_FALSE(config_of(*plan(problem(DType::e4m3), b200())).blockwise);
 }
@@ -180,8 +172,7 @@ TEST(BlackwellPlan, TakesEveryLayoutOf16Bits) {
     GemmProblem p = problem();
     auto& v = of_a ? p.a : p.b;
     std::swap(v.row_stride, v.column_stride);
-    const auto made = plan(p, b200());
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(p, b200()));
     EXPECT_EQ(config_of(*made).a_major, atom::Major::k) << "a launch says it";
     PlanChoices choices;
     choices.cluster = atom::ClusterShape{4, 4};
@@ -200,60 +191,48 @@ TEST(BlackwellPlan, TakesEveryLayoutOf16Bits) {
 // Few tiles of a long K are cut, into parts of a size; not where sums must not depend on the batch.
 TEST(BlackwellPlan, SplitsFewTilesAlongK) {
   const GemmProblem p = packed_problem(128, 256, 16384, DType::bf16, DType::bf16);
-  const auto made = plan(p, b200());
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(p, b200()));
   EXPECT_TRUE(config_of(*made).splits_k) << made->name();
   EXPECT_EQ(made->ctas % 2, 0);
   EXPECT_GT(made->ctas, 4);
   EXPECT_LT(made->ctas, 64) << "who stores a tile reads all of its parts";
   EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * made->tile().m * made->tile().n * 4);
-  const auto invariant = plan(p, b200(), {.batch_invariant = true});
-  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+  const auto invariant = must(plan(p, b200(), {.batch_invariant = true}));
   EXPECT_FALSE(config_of(*invariant).splits_k);
   for (const auto& [m, k] : {std::pair{4096, 16384}, {128, 512}}) {
-    const auto whole = plan(packed_problem(m, 4096, k, DType::bf16, DType::bf16), b200());
-    ASSERT_TRUE(whole.ok()) << whole.reason();
+    const auto whole = must(plan(packed_problem(m, 4096, k, DType::bf16, DType::bf16), b200()));
     EXPECT_FALSE(config_of(*whole).splits_k) << whole->name();
   }
 }
 
 // A tuning cache names kernels, clusters and grids.
 TEST(BlackwellPlan, CandidatesAndChoicesByName) {
-  const auto all = candidates(problem(), b200());
-  ASSERT_TRUE(all.ok()) << all.reason();
+  const auto all = must(candidates(problem(), b200()));
   EXPECT_GT(all->size(), 2U);
   for (const Plan& one : *all) {
-    PlanChoices same;
-    same.kernel = one.kernel;
-    same.cluster = one.cluster;
-    same.ctas = one.ctas;
-    same.pair = config_of(one).pair;
-    const auto again = plan(problem(), b200(), same);
-    ASSERT_TRUE(again.ok()) << again.reason();
+    const auto again = must(plan(problem(), b200(),
+                                 {.cluster = one.cluster,
+                                  .kernel = one.kernel,
+                                  .ctas = one.ctas,
+                                  .pair = config_of(one).pair}));
     EXPECT_EQ(again->kernel, one.kernel);
     EXPECT_EQ(again->ctas, one.ctas);
     EXPECT_LE(all->front().cost, one.cost);
   }
-  EXPECT_NE(refusal_of(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
-                .find("the kernel hopper_bf16_bf16_128x256 does not run on b200 (sm_100)"),
-            std::string::npos);
+  expect_contains(refusal_of(problem(), {.kernel = "hopper_bf16_bf16_128x256"}),
+                  "the kernel hopper_bf16_bf16_128x256 does not run on b200 (sm_100)");
   // (Who splits tiles along K takes any number.)
-  EXPECT_NE(refusal_of(problem(), {.ctas = 7, .tiles = TileSource::clc}).find("a grid of 7 CTAs"),
-            std::string::npos);
+  expect_contains(refusal_of(problem(), {.ctas = 7, .tiles = TileSource::clc}), "a grid of 7 CTAs");
 }
 
 TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
-  PlanChoices choices;
-  choices.pair = true;
-  choices.tile_n = 128;
-  EXPECT_EQ(refusal_of(problem(), choices).find("no kernel of sm_100 has pairs, tile_n 128 for "),
+  EXPECT_EQ(refusal_of(problem(), {.tile_n = 128, .pair = true})
+                .find("no kernel of sm_100 has pairs, tile_n 128 for "),
             0U);
-  EXPECT_NE(refusal_of(problem(), {.pair = true}, *known_facts("h200"))
-                .find("pairs of SMs, which those for sm_100"),
-            std::string::npos);
-  EXPECT_NE(refusal_of(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100))
-                .find("needs as many SMs"),
-            std::string::npos);
+  expect_contains(refusal_of(problem(), {.pair = true}, *known_facts("h200")),
+                  "pairs of SMs, which those for sm_100");
+  expect_contains(refusal_of(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100)),
+                  "needs as many SMs");
 }
 
 TEST(BlackwellPlan, GridsFollowTheTileSource) {
@@ -323,12 +302,10 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
     // 256, which counts as 768.
     PlanChoices choices{.tile_n = f.tile.n, .pair = f.pair};
     choices.cluster = atom::ClusterShape{4, 4};
-    const auto best = plan(p, *known_facts("b300"), choices);
-    ASSERT_TRUE(best.ok()) << best.reason();
+    const auto best = must(plan(p, *known_facts("b300"), choices));
     EXPECT_TRUE(config_of(*best).long_k) << best->kernel;
-    const auto shorter = plan(scaled_problem(f.micro_scales.front(), 4096, 4096, 256),
-                              *known_facts("b300"), choices);
-    ASSERT_TRUE(shorter.ok()) << shorter.reason();
+    const auto shorter = must(plan(scaled_problem(f.micro_scales.front(), 4096, 4096, 256),
+                                   *known_facts("b300"), choices));
     EXPECT_FALSE(config_of(*shorter).long_k) << shorter->kernel;
   }
   EXPECT_EQ(there, 2);
@@ -448,21 +425,19 @@ TEST(BlackwellPlan, BarriersAsTheSeedCountsThem) {
   PlanChoices choices;
   choices.cluster = atom::ClusterShape{4, 4};
   choices.pair = false;
-  const auto one = plan(problem(), b200(), choices);
-  ASSERT_TRUE(one.ok()) << one.reason();
+  const auto one = must(plan(problem(), b200(), choices));
   EXPECT_EQ(one->barriers()[0].transaction_bytes, 128 * 64 * 2 * 2);
   EXPECT_EQ(one->barriers()[1].arrivals, 7);
-  EXPECT_NE(one->explain().find("   0  0x1111  0x000f  0x111f         7"), std::string::npos);
+  expect_contains(one->explain(), "   0  0x1111  0x000f  0x111f         7");
   choices.pair = true;
-  const auto two = plan(problem(), b200(), choices);
-  ASSERT_TRUE(two.ok()) << two.reason();
+  const auto two = must(plan(problem(), b200(), choices));
   // Both CTAs' bytes on the leader: 2 x (128 rows of A + 128 of the 256 columns of B).
   EXPECT_EQ(two->barriers()[0].transaction_bytes, 2 * (128 + 128) * 64 * 2);
   EXPECT_EQ(two->barriers()[1].arrivals, 5);
   const std::string text = two->explain();
-  EXPECT_NE(text.find("   0  0x1111  0x0005  0x333f         5"), std::string::npos) << text;
-  EXPECT_NE(text.find("tensor memory  512 of 512 columns allocated"), std::string::npos) << text;
-  EXPECT_NE(text.find("scheduler    2"), std::string::npos) << text;
+  expect_contains(text, "   0  0x1111  0x0005  0x333f         5");
+  expect_contains(text, "tensor memory  512 of 512 columns allocated");
+  expect_contains(text, "scheduler    2");
 }
 
 // Everything that any plan declares is at the head of the kernel, with its counts, and nothing
@@ -474,12 +449,8 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
   // The last one has two accumulators that share columns.
   const GemmProblem scaled = scaled_problem(DType::ue4m3, 512, 512, 512);
   for (const auto& [p, tile_n] : {std::pair{problem(), 128}, {problem(), 256}, {scaled, 256}}) {
-    PlanChoices choices;
-    choices.pair = tile_n == 256;
-    choices.tile_n = tile_n;
-    choices.cluster = atom::ClusterShape{2, 1};
-    const auto made = plan(p, b200(), choices);
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(
+        p, b200(), {.cluster = atom::ClusterShape{2, 1}, .tile_n = tile_n, .pair = tile_n == 256}));
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);
       const auto at = std::find_if(table.begin(), table.end(),
@@ -493,7 +464,7 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
       const std::string count = name == "empty"        ? "(cm+cn-1), with pairs (cm/2+cn-1)"
                                 : name == "tile_empty" ? "all roles of the cluster"
                                                        : " " + std::to_string(row.arrivals);
-      EXPECT_NE(said.find(count), std::string::npos) << said;
+      expect_contains(said, count);
     }
   }
   for (const auto& [name, said] : table) {

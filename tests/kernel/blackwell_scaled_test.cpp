@@ -7,6 +7,7 @@
 #include "tests/campaign.h"
 #include "tests/draws.h"
 #include "tests/kernel/scaled.h"
+#include "tests/must.h"
 #include "tests/processor_time.h"
 #include "warpwright/facts/micro_scale.h"
 
@@ -108,11 +109,9 @@ TEST(BlackwellScaled, ProductOf512IsQuickOnTheModel) {
     Problem problem(
         i, scaled_ask(
                i, {.m = 512, .n = 512, .k = 512, .cluster = smallest_cluster(i), .clusters = 8}));
-    const auto by = problem.planned();
-    ASSERT_TRUE(by) << by.reason();
+    const auto by = must(problem.planned());
     const double seconds = least_seconds(2, [&] {
-      const auto report = device::launch_on_model(*by, problem.operands(), {});
-      ASSERT_TRUE(report) << report.reason();
+      const auto report = must(device::launch_on_model(*by, problem.operands(), {}));
       EXPECT_TRUE(report->clean()) << report->text();
     });
     EXPECT_LT(seconds, 2.0) << i.name << ": a second on two cores";

@@ -10,6 +10,7 @@
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/problems.h"
 #include "tests/kernel/scaled.h"
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 
 namespace warpwright::device {
@@ -168,31 +169,26 @@ TEST(BlackwellTokens, FewTokensWithScalesAreCutAlongK) {
     p.scale_b = packed_matrix(DType::ue4m3, n, k / 16);
     return p;
   };
-  const auto made = plan(nvf4(8, 4096, 16384), *known_facts("b200"));
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(nvf4(8, 4096, 16384), *known_facts("b200")));
   EXPECT_TRUE(tests::has(made->facts(), "stream-K")) << made->kernel;
   EXPECT_TRUE(made->facts().swap_ab) << made->kernel;
   EXPECT_GT(made->ctas, made->tiles());
-  EXPECT_NE(made->explain().find("widths     8 16 32 64 96 128 tokens"), std::string::npos);
+  expect_contains(made->explain(), "widths     8 16 32 64 96 128 tokens");
   const auto invariant =
-      plan(nvf4(8, 4096, 16384), *known_facts("b200"), {.batch_invariant = true});
-  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+      must(plan(nvf4(8, 4096, 16384), *known_facts("b200"), {.batch_invariant = true}));
   EXPECT_FALSE(tests::has(invariant->facts(), "stream-K")) << invariant->kernel;
-  const auto whole = plan(nvf4(4096, 4096, 16384), *known_facts("b200"));
-  ASSERT_TRUE(whole.ok()) << whole.reason();
+  const auto whole = must(plan(nvf4(4096, 4096, 16384), *known_facts("b200")));
   EXPECT_FALSE(tests::has(whole->facts(), "stream-K")) << whole->kernel;
 }
 
 TEST(BlackwellTokens, FewTokensAreOnN) {
   for (const int m : {1, 8, 16, 17, 96}) {
     const auto made =
-        plan(packed_problem(m, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200"));
-    ASSERT_TRUE(made.ok()) << made.reason();
+        must(plan(packed_problem(m, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200")));
     EXPECT_TRUE(made->facts().swap_ab) << m << ": " << made->kernel;
   }
   const auto many =
-      plan(packed_problem(4096, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200"));
-  ASSERT_TRUE(many.ok()) << many.reason();
+      must(plan(packed_problem(4096, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200")));
   EXPECT_FALSE(many->facts().swap_ab) << many->kernel;
 }
 

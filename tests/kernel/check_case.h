@@ -20,6 +20,8 @@
 
 #include "tests/campaign.h"
 #include "tests/draws.h"
+#include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::device {
@@ -39,11 +41,8 @@ inline void expect_clean(const std::string& name, const Result<Plan>& plan,
                          const GemmOperands& operands, int sample, std::ofstream& table) {
   SCOPED_TRACE(name);
   ASSERT_TRUE(plan) << plan.reason();
-  CheckOptions options;
-  options.schedules = campaign() ? 1000 : sample;
-  options.jobs = all_threads();
-  const Result<CheckReport> report = check(*plan, operands, options);
-  ASSERT_TRUE(report) << report.reason();
+  const auto options = tests::in_schedules(campaign() ? 1000 : sample, all_threads());
+  const Result<CheckReport> report = must(check(*plan, operands, options));
   EXPECT_EQ(report->schedules, options.schedules);
   if (table.is_open()) {
     table << "| " << name << " | `" << plan->name() << "` | " << report->schedules << " | "
@@ -126,9 +125,7 @@ class Mutants {
                          const GemmOperands& operands, int sample, std::ofstream& table) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(plan) << plan.reason();
-    CheckOptions options;
-    options.schedules = campaign() ? 64 : sample;
-    options.jobs = all_threads();
+    auto options = tests::in_schedules(campaign() ? 64 : sample, all_threads());
     options.wanted = sampled_mutants(drawn_mutants);
     const auto start = std::chrono::steady_clock::now();
     const Result<MutationReport> result = mutate(*plan, operands, options);

@@ -8,6 +8,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::grouped {
@@ -22,16 +23,11 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
   const tests::Problem problem(instance, ask);
   SCOPED_TRACE(problem.text());
   const GemmOperands operands = problem.operands();
-  const auto made = plan(operands, model_facts(2), problem.choices());
-  ASSERT_TRUE(made.ok()) << made.reason();
-  device::CheckOptions options;
-  options.schedules = 12;
-  options.jobs = 2;
-  const auto checked = device::check(*made, operands, options);
-  ASSERT_TRUE(checked.ok()) << checked.reason();
+  const auto made = must(plan(operands, model_facts(2), problem.choices()));
+  const auto options = tests::in_schedules(12, 2);
+  const auto checked = must(device::check(*made, operands, options));
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
-  const auto mutated = device::mutate(*made, operands, options);
-  ASSERT_TRUE(mutated.ok()) << mutated.reason();
+  const auto mutated = must(device::mutate(*made, operands, options));
   ASSERT_TRUE(mutated->unbroken.empty());
   std::printf("%s: %s\n", kernel, mutated->score().c_str());
   EXPECT_GT(mutated->count(device::Mutant::Fate::killed), 20);

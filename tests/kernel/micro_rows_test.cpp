@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/kernel/token_rows.h"
+#include "tests/must.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
@@ -174,8 +175,7 @@ TEST(MicroRows, HaveTheBitsOfTheHost) {
                           seed);
         MicroMoved moved(s, f, r, by_token, 1 + static_cast<int>(seed % 3),
                          seed % 2 == 0 ? 0.01F : 1.0F, seed);
-        const model::Report report = moved.run({});
-        EXPECT_TRUE(report.clean()) << report.text();
+        must_be_clean(moved.run({}));
         EXPECT_EQ(moved.fault(), "");
       }
     }
@@ -187,8 +187,7 @@ TEST(MicroRows, OfManySlots) {
   for (const MicroFormat& f : micro_row_formats) {
     Routing r = route({.tokens = 3, .top_k = 40, .experts = 50, .left_out_percent = 10}, 77);
     MicroMoved moved({3, 256}, f, r, false, 1, 0.5F, 78);
-    const model::Report report = moved.run({});
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(moved.run({}));
     EXPECT_EQ(moved.fault(), "");
   }
 }

@@ -13,6 +13,7 @@
 #include "tests/draws.h"
 #include "tests/kernel/problems.h"
 #include "tests/kernel/rows.h"
+#include "tests/must.h"
 
 namespace warpwright::tests {
 namespace {
@@ -244,13 +245,11 @@ TEST(HopperOnTheModel, TurnsWithoutAKBlock) {
 TEST(HopperOnTheModel, OneSeedOneRun) {
   ASSERT_FALSE(in_turns.empty());
   const Problem problem(in_turns.front(), {.m = 140, .n = 200, .k = 150});
-  const auto made = problem.planned();
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(problem.planned());
   std::vector<std::int64_t> switches;
   for (const std::uint64_t seed : {5, 5, 6}) {
     const auto report =
-        device::launch_on_model(*made, problem.operands(), scheduled(Mode::random, seed));
-    ASSERT_TRUE(report.ok());
+        must(device::launch_on_model(*made, problem.operands(), scheduled(Mode::random, seed)));
     EXPECT_EQ(report->text(), "");
     EXPECT_EQ(report->statistics.tiles, made->tiles());
     switches.push_back(report->statistics.fiber_switches);
@@ -284,8 +283,7 @@ TEST(HopperOnTheModel, SlicesEndOnAnySms) {
     ask.k = 11 * step_k(i);
     ask.clusters = 5;
     Problem problem(i, ask);
-    auto made = problem.planned();
-    ASSERT_TRUE(made) << made.reason();
+    auto made = must(problem.planned());
     ASSERT_GE(made->ctas, 4 * made->tiles()) << made->name();
     ASSERT_EQ(problem.run(made), "") << problem.text();
     const std::vector<std::byte> bits = problem.d_bytes();
@@ -316,8 +314,7 @@ TEST(HopperOnTheModel, SlicesOfAnyNumberOfCtas) {
       Problem problem(i, ask);
       PlanChoices choices = problem.choices();
       choices.ctas = sharers;
-      const auto made = plan(problem.operands(), model_facts(64), choices);
-      ASSERT_TRUE(made) << made.reason();
+      const auto made = must(plan(problem.operands(), model_facts(64), choices));
       std::vector<std::byte> bits;
       for (const std::uint64_t seed : {0, 1, 2}) {
         SCOPED_TRACE(problem.text() + ", " + std::to_string(sharers) + " CTAs");
@@ -336,7 +333,7 @@ TEST(HopperOnTheModel, WrongResultsAreSeen) {
   ASSERT_EQ(problem.run(), "");
   const double right = problem.d().get(0, 3, 11);
   problem.d().set(0, 3, 11, right + 0.125);
-  EXPECT_NE(problem.fault().find("D[0, 3, 11] is"), std::string::npos);
+  expect_contains(problem.fault(), "D[0, 3, 11] is");
   problem.d().set(0, 3, 11, right);
   ASSERT_EQ(problem.fault(), "");
   problem.d().memory()[255] = std::byte{0};
@@ -379,8 +376,7 @@ TEST(PackedOnTheModel, ChainedSumsOfOneGroupAreExact) {
     ASSERT_EQ(operands.packed->format.group, 32);
     operands.packed->sums = GroupSums::exact;
     problem.poison_d();
-    const auto made = plan(operands, problem.facts());
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(plan(operands, problem.facts()));
     ASSERT_TRUE(device::launch_on_model(*made, operands));
     EXPECT_EQ(in_tensor_core, problem.d_bytes());
   }
@@ -398,8 +394,7 @@ TEST(PackedOnTheModel, WrongWeightsAreSeen) {
   GemmOperands other = problem.operands();
   Int4Encoding& encoding = other.packed->format.encoding;
   encoding = encoding == Int4Encoding::ex ? Int4Encoding::sm : Int4Encoding::ex;
-  const auto made = plan(other, problem.facts(), problem.choices());
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(plan(other, problem.facts(), problem.choices()));
   ASSERT_TRUE(device::launch_on_model(*made, other));
   EXPECT_NE(problem.fault(), "");
 }
@@ -563,14 +558,12 @@ TEST(GroupedOnTheModel, OffsetsInDisorderStayInside) {
     ask.m = 90;
     Problem problem(instance, ask);  // by its seed, offsets of 64 bits
     SCOPED_TRACE(problem.text());
-    const auto made = problem.planned();
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(problem.planned());
     std::uint32_t status = 0;
     device::ModelOptions how;
     how.check_order = false;  // groups that overlap write the same rows
     how.offsets_status = &status;
-    const auto report = device::launch_on_model(*made, problem.operands(), how);
-    ASSERT_TRUE(report.ok()) << report.reason();
+    const auto report = must(device::launch_on_model(*made, problem.operands(), how));
     EXPECT_TRUE(report->clean()) << report->text();
     EXPECT_EQ(problem.d().disturbed({{0, 90}}), 0);
     // The group before a step too far, or into which one falls, is the first in disorder.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/index.h"
+#include "tests/must.h"
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
@@ -235,8 +236,7 @@ class Mutants : public testing::Test {
 
 TEST_F(Mutants, TheKernelItselfIsCleanAndRight) {
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
-    const model::Report report = run(Bug::none, mode);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(Bug::none, mode));
     EXPECT_EQ(wrong(), 0);
   }
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {

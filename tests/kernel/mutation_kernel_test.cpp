@@ -9,6 +9,7 @@
 
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "warpwright/plan/families/hopper.h"
 
 namespace warpwright::device {
@@ -310,16 +311,13 @@ TEST(Mutation, ArgumentsNameLines) {
 }
 
 TEST(Check, FindsAMutantAndReplaysIt) {
-  const auto wanted = prepared(in_turns_with_c);
-  ASSERT_TRUE(wanted);
+  const auto wanted = must(prepared(in_turns_with_c));
   const Result<Plan>& made = wanted->plan;
   const GemmOperands& operands = wanted->operands;
   ASSERT_TRUE(made) << made.reason();
-  const auto mutants = mutants_of(*made, operands);
-  ASSERT_TRUE(mutants);
+  const auto mutants = must(mutants_of(*made, operands));
   ASSERT_FALSE(mutants->empty());
-  CheckOptions options;
-  options.schedules = 4;
+  auto options = tests::in_schedules(4);
   options.mode = model::Mode::random;
   for (const model::Mutation& m : *mutants) {
     if (m.at == model::SyncKind::fence_proxy_async && m.kind == model::Mutation::Kind::drop) {
@@ -338,21 +336,17 @@ TEST(Check, FindsAMutantAndReplaysIt) {
   EXPECT_EQ(again->schedules, 1);
   EXPECT_EQ(again->findings.front().finding.sentence, report->findings.front().finding.sentence);
   // The fence is missing whatever the order of events: no decision matters.
-  const Result<Reduction> reduced = reduce(*made, operands, *options.replay, options);
-  ASSERT_TRUE(reduced) << reduced.reason();
+  const Result<Reduction> reduced = must(reduce(*made, operands, *options.replay, options));
   EXPECT_TRUE(reduced->kept.empty());
 }
 
 TEST(Check, DoesNotDependOnTheJobs) {
-  const auto wanted = prepared(in_turns_with_c);
-  ASSERT_TRUE(wanted);
+  const auto wanted = must(prepared(in_turns_with_c));
   const Result<Plan>& made = wanted->plan;
   const GemmOperands& operands = wanted->operands;
   ASSERT_TRUE(made) << made.reason();
-  CheckOptions options;
-  options.schedules = 6;
-  const auto mutants = mutants_of(*made, operands);
-  ASSERT_TRUE(mutants);
+  auto options = tests::in_schedules(6);
+  const auto mutants = must(mutants_of(*made, operands));
   ASSERT_GT(mutants->size(), 20U);
   options.mutation = (*mutants)[20];
   const Result<CheckReport> one = check(*made, operands, options);
@@ -370,15 +364,13 @@ TEST(Check, DoesNotDependOnTheJobs) {
 
 TEST(Check, SchedulesHaveNames) {
   for (const char* text : {"eager", "latest", "0", "17", "starve9"}) {
-    const auto schedule = parse_schedule(text);
-    ASSERT_TRUE(schedule) << text;
+    const auto schedule = must(parse_schedule(text), text);
     EXPECT_EQ(schedule->text(), text);
   }
   EXPECT_FALSE(parse_schedule("soon"));
   EXPECT_FALSE(parse_schedule("-1"));
   EXPECT_FALSE(parse_schedule(""));
-  CheckOptions options;
-  options.schedules = 4;
+  auto options = tests::in_schedules(4);
   options.seed = 9;
   const std::vector<Schedule> all = schedules_of(options);
   ASSERT_EQ(all.size(), 4U);

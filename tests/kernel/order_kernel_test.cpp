@@ -10,6 +10,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "tests/processor_time.h"
 
 namespace warpwright {
@@ -39,21 +40,17 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
   ask.clusters = std::max(1, 8 / atom::cluster_size(ask.cluster));
   const tests::Problem problem(*instance, ask);
   const auto made = problem.planned();
-  const auto report = made ? device::launch_on_model(*made, problem.operands(), how)
-                           : Result<model::Report>(made.refusal());
-  EXPECT_TRUE(report.ok()) << report.reason();
+  const auto report = must(made ? device::launch_on_model(*made, problem.operands(), how)
+                                : Result<model::Report>(made.refusal()));
   return report.ok() ? *report : model::Report();
 }
 
 void expect_clean(const Case& c, const std::vector<std::uint64_t>& seeds) {
   SCOPED_TRACE(text(c));
-  std::vector<device::ModelOptions> schedules(2);
-  schedules[0].mode = model::Mode::eager;
-  schedules[1].mode = model::Mode::latest;
+  std::vector schedules = {tests::scheduled(model::Mode::eager),
+                           tests::scheduled(model::Mode::latest)};
   for (const std::uint64_t seed : seeds) {
-    schedules.emplace_back();
-    schedules.back().mode = model::Mode::random;
-    schedules.back().seed = seed;
+    schedules.push_back(tests::scheduled(model::Mode::random, seed));
     // The kernel satisfies the disputed rule as well.
     schedules.back().fence_after_reads = seed % 2 == 0;
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/draws.h"
 #include "tests/index.h"
 #include "tests/kernel/table.h"
 #include "warpwright/kernel/hopper/table.h"
@@ -143,10 +144,7 @@ TEST(PipelineTest, StateGoesRound) {
 TEST(RasterTest, VisitsEveryTileOnce) {
   constexpr unsigned seed = 4711;
   std::printf("rasters by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 400; ++i) {
     tile::Raster raster{draw(1, 40), draw(1, 40), draw(1, 45), draw(0, 1) == 1};
     if (i % 3 == 0) {

@@ -12,6 +12,7 @@
 #include "tests/kernel/kernel_head.h"
 #include "tests/kernel/problem.h"
 #include "tests/kernel/table.h"
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/simulation/model.h"
@@ -62,8 +63,7 @@ TEST(PlanTest, StridesOfASingleRow) {
     o.a.row_stride = stride;
     const auto made = plan(o, model_facts());
     if (made.ok()) {
-      const auto report = device::launch_on_model(*made, o);
-      ASSERT_TRUE(report.ok()) << report.reason();
+      const auto report = must(device::launch_on_model(*made, o));
       EXPECT_TRUE(report->clean()) << report->text();
     }
     GemmOperands p = legal.operands();
@@ -71,8 +71,7 @@ TEST(PlanTest, StridesOfASingleRow) {
     p.d.row_stride = stride;
     const auto other = plan(p, model_facts());
     if (other.ok()) {
-      const auto report = device::launch_on_model(*other, p);
-      ASSERT_TRUE(report.ok()) << report.reason();
+      const auto report = must(device::launch_on_model(*other, p));
       EXPECT_TRUE(report->clean()) << report->text();
     }
   }
@@ -83,9 +82,7 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   expect_says(refusal(good, {.cluster = atom::ClusterShape{3, 1}, .tile_n = {}}),
               {"3x1", "1x1", "4x4"});
   expect_says(refusal(good, {.cluster = {}, .tile_n = 184}), {"184", "hopper_bf16_bf16_128x256"});
-  PlanChoices unknown;
-  unknown.kernel = "hopper_bf16_bf16_1x1";
-  expect_says(refusal(good, unknown),
+  expect_says(refusal(good, {.kernel = "hopper_bf16_bf16_1x1"}),
               {"no kernel \"hopper_bf16_bf16_1x1\"", "the nearest is hopper_"});
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
@@ -127,19 +124,16 @@ TEST(PlanTest, ChoicesAreKept) {
       SCOPED_TRACE(i.name);
       PlanChoices choices = tests::only(i);
       choices.cluster = cluster;
-      const auto made = plan(problem, model_facts(16), choices);
-      ASSERT_TRUE(made.ok()) << made.reason();
+      const auto made = must(plan(problem, model_facts(16), choices));
       EXPECT_EQ(made->cluster, cluster);
       EXPECT_EQ(hopper_config(*made), i.config);
       EXPECT_EQ(made->kernel, i.name);
       // Said by its properties instead of its name.
-      PlanChoices said;
-      said.tile_m = i.config.tile_m;
-      said.tile_n = i.config.tile_n;
-      said.schedule = schedule_of(i.config);
-      said.swap_ab = false;
-      const auto other = plan(problem, model_facts(16), said);
-      ASSERT_TRUE(other.ok()) << other.reason();
+      const auto other = must(plan(problem, model_facts(16),
+                                   {.tile_m = i.config.tile_m,
+                                    .tile_n = i.config.tile_n,
+                                    .schedule = schedule_of(i.config),
+                                    .swap_ab = false}));
       EXPECT_EQ(other->tile().m, i.config.tile_m);
       EXPECT_EQ(other->tile().n, i.config.tile_n);
       EXPECT_EQ(schedule_of(hopper_config(*other)), schedule_of(i.config));
@@ -164,8 +158,7 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
       const GemmProblem p = packed_problem(m, n, 4096, stored_a(c), c.result);
       PlanChoices choices = tests::only(i);
       choices.cluster = atom::ClusterShape{1, 1};
-      const auto made = plan(p, h200, choices);
-      ASSERT_TRUE(made.ok()) << made.reason();
+      const auto made = must(plan(p, h200, choices));
       SCOPED_TRACE(made->name() + " " + std::to_string(columns));
       const bool draws = kernel::is_dynamic_persistent(c) && made->ctas < columns;
       drawn += draws ? 1 : 0;
@@ -182,8 +175,7 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
             << part << text;
       }
       choices.tiles = TileSource::static_persistent;
-      const auto shares = plan(p, h200, choices);
-      ASSERT_TRUE(shares.ok()) << shares.reason();
+      const auto shares = must(plan(p, h200, choices));
       EXPECT_EQ(shares->tile_source, TileSource::static_persistent);
       choices.tiles = TileSource::dynamic_persistent;
       const auto forced = plan(p, h200, choices);
@@ -210,8 +202,7 @@ TEST(PlanTest, GridsOfSplitTiles) {
   for (const int ctas : {1, 7, 96, 132}) {
     choices.ctas = ctas;
     choices.cluster = atom::ClusterShape{1, 1};
-    const auto made = plan(problem, *known_facts("h200"), choices);
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(problem, *known_facts("h200"), choices));
     EXPECT_EQ(made->ctas, ctas);
     EXPECT_GT(made->flag_bytes, 0);
     // A flag a consumer warp, and a tile of floats a CTA.
@@ -229,8 +220,7 @@ TEST(PlanTest, SlicesOfFewTilesOfALongK) {
   const auto sliced = [](const Plan& plan) { return slices_k(hopper_config(plan)); };
   const DeviceFacts h200 = *known_facts("h200");
   const GemmProblem problem = packed_problem(469, 64, 11568, DType::bf16, DType::bf16);
-  const auto made = plan(problem, h200);
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(problem, h200));
   EXPECT_TRUE(sliced(*made)) << made->name();
   EXPECT_GT(made->ctas, 100);
   EXPECT_EQ(made->ctas % made->tiles(), 0);
@@ -242,8 +232,7 @@ TEST(PlanTest, SlicesOfFewTilesOfALongK) {
   EXPECT_NE(made->explain().find(words), std::string::npos) << made->explain();
   PlanChoices choices;
   choices.batch_invariant = true;
-  const auto invariant = plan(problem, h200, choices);
-  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+  const auto invariant = must(plan(problem, h200, choices));
   EXPECT_FALSE(sliced(*invariant)) << invariant->name();
   choices.kernel = made->kernel;
   expect_says(refusal(problem, choices, h200), {made->kernel.c_str()});
@@ -252,21 +241,18 @@ TEST(PlanTest, SlicesOfFewTilesOfALongK) {
   choices.ctas = made->ctas + 1;
   expect_says(refusal(problem, choices, h200), {"a grid of"});
   // A tile for every SM.
-  const auto whole = plan(packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16), h200);
-  ASSERT_TRUE(whole.ok()) << whole.reason();
+  const auto whole = must(plan(packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16), h200));
   EXPECT_FALSE(sliced(*whole)) << whole->name();
 }
 
 TEST(PlanTest, EmptyProblems) {
   for (const auto& [m, n, k] : {std::tuple{0, 64, 64}, {64, 0, 64}, {0, 0, 0}}) {
-    const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), model_facts());
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(packed_problem(m, n, k, DType::bf16, DType::bf16), model_facts()));
     EXPECT_EQ(made->ctas, 0);
     EXPECT_EQ(made->tiles(), 0);
     EXPECT_FALSE(made->explain().empty());
   }
-  const auto no_k = plan(packed_problem(64, 64, 0, DType::bf16, DType::bf16), model_facts());
-  ASSERT_TRUE(no_k.ok()) << no_k.reason();
+  const auto no_k = must(plan(packed_problem(64, 64, 0, DType::bf16, DType::bf16), model_facts()));
   EXPECT_GT(no_k->ctas, 0);
 }
 
@@ -274,8 +260,7 @@ TEST(PlanTest, EmptyProblems) {
 TEST(PlanTest, LaunchesRefuseOtherOperands) {
   static Legal legal;
   GemmOperands o = legal.operands();
-  const auto made = plan(o, model_facts());
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(o, model_facts()));
   o.alpha = 0;
   EXPECT_TRUE(device::launch_on_model(*made, o).ok());
   o.d.rows = o.a.rows = 63;
@@ -298,8 +283,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
     for (const tests::Instance& i : tests::instances()) {
       if (!tests::takes(i.config, cluster)) continue;
       SCOPED_TRACE(i.name);
-      const auto made = plan_of(i, cluster);
-      ASSERT_TRUE(made.ok()) << made.reason();
+      const auto made = must(plan_of(i, cluster));
       const std::string text = made->explain();
       const kernel::GemmConfig& c = hopper_config(*made);
       expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
@@ -358,8 +342,7 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
   std::vector<std::string> declared;
   for (const tests::Instance& i : tests::instances()) {
     SCOPED_TRACE(i.name);
-    const auto made = plan_of(i, {1, 1});
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan_of(i, {1, 1}));
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);
       const auto at = std::find_if(table.begin(), table.end(),

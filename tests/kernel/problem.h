@@ -15,6 +15,7 @@
 #include "tests/kernel/table.h"
 #include "tests/packed.h"
 #include "tests/reference.h"
+#include "tests/scheduled.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/numeric/float_format.h"
@@ -95,14 +96,6 @@ inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_i
           batch,
           (each + unit - 1) / unit * unit,
           shift};
-}
-
-/// A schedule of the model.
-inline device::ModelOptions scheduled(model::Mode mode, std::uint64_t seed = 1) {
-  device::ModelOptions how;
-  how.mode = mode;
-  how.seed = seed;
-  return how;
 }
 
 /// One product by one kernel.

@@ -10,6 +10,7 @@
 #include "tests/draws.h"
 #include "tests/kernel/problem.h"
 #include "tests/kernel/rows.h"
+#include "tests/must.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/plan/families/bind.h"
@@ -66,12 +67,8 @@ struct Hard {
 };
 
 void launch(const GemmOperands& o, const std::string& kernel, int sms = 3) {
-  PlanChoices choices;
-  choices.kernel = kernel;
-  const auto made = plan(o, model_facts(sms), choices);
-  ASSERT_TRUE(made.ok()) << made.reason();
-  const auto report = device::launch_on_model(*made, o, {});
-  ASSERT_TRUE(report.ok()) << report.reason();
+  const auto made = must(plan(o, model_facts(sms), {.kernel = kernel}));
+  const auto report = must(device::launch_on_model(*made, o, {}));
   ASSERT_TRUE(report->clean()) << report->text();
 }
 
@@ -224,13 +221,9 @@ void expect_all_killed(const Instance& instance, const Ask& ask, bool everything
   const Problem problem(instance, ask);
   SCOPED_TRACE(problem.text());
   const GemmOperands operands = problem.operands();
-  const auto made = plan(operands, model_facts(2), problem.choices());
-  ASSERT_TRUE(made.ok()) << made.reason();
-  device::CheckOptions options;
-  options.schedules = campaign() ? 1000 : 3;
-  options.jobs = 2;
-  const auto checked = device::check(*made, operands, options);
-  ASSERT_TRUE(checked.ok()) << checked.reason();
+  const auto made = must(plan(operands, model_facts(2), problem.choices()));
+  auto options = in_schedules(campaign() ? 1000 : 3, 2);
+  const auto checked = must(device::check(*made, operands, options));
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
   options.schedules = some_schedules;
   if (!everything) {
@@ -238,8 +231,7 @@ void expect_all_killed(const Instance& instance, const Ask& ask, bool everything
       return m.file.find("epilogue_quantise.h") != std::string::npos;
     };
   }
-  const auto mutated = device::mutate(*made, operands, options);
-  ASSERT_TRUE(mutated.ok()) << mutated.reason();
+  const auto mutated = must(device::mutate(*made, operands, options));
   ASSERT_TRUE(mutated->unbroken.empty());
   std::printf("%s: %s\n", instance.name, mutated->score().c_str());
   bool waits = false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/kernel/register_product.h"
+#include "tests/must.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/mutation.h"
 
@@ -65,8 +66,7 @@ void check_loop(const std::vector<model::Options>& how) {
   for (const auto& [m, n, k] : shapes) {
     RegisterProduct product(T, m, n, k);
     for (const model::Options& one : how) {
-      const model::Report report = run_on_model<Tag>(product, one);
-      ASSERT_TRUE(report.clean()) << report.text();
+      must_be_clean(run_on_model<Tag>(product, one));
       ASSERT_EQ(product.wrong(), "") << numeric::name(T) << " " << m << " x " << n << " x " << k;
     }
   }
@@ -109,8 +109,7 @@ TEST(RegisterLoop, MutantsAreFound) {
   model::Options how;
   how.mode = model::Mode::latest;
   how.count_sites = true;
-  const model::Report whole = run_on_model<Tag>(product, how);
-  ASSERT_TRUE(whole.clean()) << whole.text();
+  const model::Report whole = must_be_clean(run_on_model<Tag>(product, how));
   int found = 0;
   how.count_sites = false;
   how.stop_at_finding = true;

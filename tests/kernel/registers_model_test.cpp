@@ -10,6 +10,7 @@
 #include "tests/campaign.h"
 #include "tests/draws.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "tests/processor_time.h"
 #include "warpwright/kernel/registers/config.h"
 #include "warpwright/plan/product/device_facts.h"
@@ -124,18 +125,13 @@ TEST(RegisterKernels, GroupsAreCleanInEverySchedule) {
     Ask ask = asked_in_groups(i, {0, 40, 40, 170, 171}, 200);
     const Problem problem(i, ask);
     const GemmOperands operands = problem.operands();
-    const auto made = plan(operands, model_facts(1, 120), problem.choices());
-    ASSERT_TRUE(made) << made.reason();
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 3;
-    const auto checked = device::check(*made, operands, how);
-    ASSERT_TRUE(checked) << checked.reason();
+    const auto made = must(plan(operands, model_facts(1, 120), problem.choices()));
+    auto how = in_schedules(campaign() ? 1000 : 3, all_threads());
+    const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean()) << i.name;
     if (!campaign()) continue;
     how.schedules = 24;
-    const auto broken = device::mutate(*made, operands, how);
-    ASSERT_TRUE(broken) << broken.reason();
+    const auto broken = must(device::mutate(*made, operands, how));
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
       EXPECT_NE(m.site.find("fence.proxy.async at "), std::string::npos)
@@ -175,11 +171,10 @@ GemmProblem problem_for(const Instance& i, std::int64_t size) {
 
 TEST(RegisterKernels, ServeTheDevicesThatHaveThem) {
   for (const char* name : {"a100", "rtx3090", "l40s", "rtx5090"}) {
-    const auto made = plan(small_problem(4096, 4096, 4096), *known_facts(name));
-    ASSERT_TRUE(made) << name << ": " << made.reason();
+    const auto made = must(plan(small_problem(4096, 4096, 4096), *known_facts(name)));
     EXPECT_STREQ(made->facts().family, "registers_gemm");
     EXPECT_LE(made->facts().shared_bytes, made->device.shared_bytes_per_cta);
-    EXPECT_NE(made->explain().find("mma.sync m16n8k16"), std::string::npos);
+    expect_contains(made->explain(), "mma.sync m16n8k16");
     // Any K, and any rows.
     EXPECT_TRUE(plan(small_problem(33, 35, 37), *known_facts(name))) << name;
   }
@@ -187,17 +182,14 @@ TEST(RegisterKernels, ServeTheDevicesThatHaveThem) {
   const GemmProblem f16 = packed_problem(64, 64, 64, DType::f16, DType::f16);
   for (const auto& [name, mma] : {std::pair{"t4", "m16n8k8"}, {"v100", "m8n8k4"}}) {
     const auto made =
-        plan(packed_problem(4096, 4096, 4096, DType::f16, DType::f16), *known_facts(name));
-    ASSERT_TRUE(made) << name << ": " << made.reason();
+        must(plan(packed_problem(4096, 4096, 4096, DType::f16, DType::f16), *known_facts(name)));
     EXPECT_LE(made->facts().shared_bytes, made->device.shared_bytes_per_cta);
     const std::string words = made->explain();
-    EXPECT_NE(words.find("mma.sync " + std::string(mma)), std::string::npos) << words;
-    EXPECT_NE(words.find("filled by plain loads"), std::string::npos) << words;
+    expect_contains(words, "mma.sync " + std::string(mma));
+    expect_contains(words, "filled by plain loads");
     EXPECT_EQ(words.find("nvcc 13") != std::string::npos, name == std::string("v100")) << words;
     // On later devices for who names it.
-    PlanChoices named;
-    named.kernel = made->kernel;
-    EXPECT_TRUE(plan(f16, *known_facts("a100"), named));
+    EXPECT_TRUE(plan(f16, *known_facts("a100"), {.kernel = made->kernel}));
     for (const char* later : {"t4", "a100"}) {
       if (later == std::string(name)) continue;
       const auto others = candidates(f16, *known_facts(later));
@@ -206,13 +198,11 @@ TEST(RegisterKernels, ServeTheDevicesThatHaveThem) {
     }
   }
   // Few tiles are split along K, but where rows must not depend on others.
-  const auto split = plan(small_problem(64, 128, 8192), *known_facts("a100"));
-  ASSERT_TRUE(split);
+  const auto split = must(plan(small_problem(64, 128, 8192), *known_facts("a100")));
   EXPECT_GT(split->ctas, 2);
   EXPECT_GT(split->workspace_bytes, split->flag_bytes);
   const auto whole =
-      plan(small_problem(64, 128, 8192), *known_facts("a100"), {.batch_invariant = true});
-  ASSERT_TRUE(whole);
+      must(plan(small_problem(64, 128, 8192), *known_facts("a100"), {.batch_invariant = true}));
   EXPECT_EQ(whole->workspace_bytes, 0);
 }
 
@@ -221,8 +211,7 @@ TEST(RegisterKernels, RunOnHopperForWhoNamesThem) {
   const GemmProblem p = small_problem(256, 256, 256);
   for (const Instance& i : register_instances(false)) {
     if (is_fed_by_request(i) || has_block_scales(i)) continue;
-    const auto named = plan(problem_for(i, 256), h200, only(i));
-    ASSERT_TRUE(named) << named.reason();
+    const auto named = must(plan(problem_for(i, 256), h200, only(i)));
     EXPECT_STREQ(named->facts().family, "registers_gemm");
   }
   const auto all = candidates(p, h200);
@@ -235,9 +224,7 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
     const auto made = plan(p, *known_facts(device), choices);
     return made ? "a plan" : made.reason();
   };
-  const auto has = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+  const auto has = [](const std::string& text, const char* part) { expect_contains(text, part); };
   const GemmProblem p = small_problem(64, 64, 64);
   has(said("t4", p), "multiply only fp16");
   has(said("t4", packed_problem(64, 64, 64, DType::e4m3, DType::f16)), "the nearest is fp16");
@@ -280,9 +267,7 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
     const auto made = plan(p, *known_facts(device));
     return made ? "a plan" : made.reason();
   };
-  const auto has = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+  const auto has = [](const std::string& text, const char* part) { expect_contains(text, part); };
   has(said("a100", DType::e4m3), "the tensor cores of a100 (sm_80) multiply no scales");
   has(said("a100", DType::e4m3), "the nearest device is rtx5090");
   has(said("t4", DType::e2m1), "the nearest device is rtx5090");
@@ -304,9 +289,7 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
     const auto made = plan(p, *known_facts(device), choices);
     return made ? "a plan" : made.reason();
   };
-  const auto has = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+  const auto has = [](const std::string& text, const char* part) { expect_contains(text, part); };
   for (const Instance& i : fed_instances()) {
     GemmProblem p = problem_for(i, 128);
     const bool block_scaled = has_block_scales(i);
@@ -329,24 +312,20 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
 TEST(RegisterKernels, GeForceBlackwellHasProducers) {
   for (const Instance& i : fed_instances()) {
     GemmProblem p = problem_for(i, 8192);
-    const auto made = plan(p, *known_facts("rtx5090"));
-    ASSERT_TRUE(made) << made.reason();
-    EXPECT_NE(made->kernel.find("_tma"), std::string::npos) << made->kernel;
+    const auto made = must(plan(p, *known_facts("rtx5090")));
+    expect_contains(made->kernel, "_tma");
     EXPECT_EQ(made->kernel.find("_clc"), std::string::npos) << made->kernel;
-    EXPECT_NE(made->explain().find("filled by TMA copies"), std::string::npos);
+    expect_contains(made->explain(), "filled by TMA copies");
     EXPECT_GE(made->barriers().size(), 2U);
     p.a.row_stride = 8196;
-    const auto loose = plan(p, *known_facts("rtx5090"));
-    ASSERT_TRUE(loose) << loose.reason();
+    const auto loose = must(plan(p, *known_facts("rtx5090")));
     EXPECT_TRUE(loose->a_copy && !loose->b_copy) << loose->explain();
     p.a.row_stride = 8192;
-    PlanChoices choices;
-    choices.tiles = kernel::TileSource::clc;
-    const auto asked = plan(p, *known_facts("rtx5090"), choices);
+    const auto asked = plan(p, *known_facts("rtx5090"), {.tiles = kernel::TileSource::clc});
     if (!is_fed_by_request(i)) continue;
     ASSERT_TRUE(asked) << asked.reason();
     EXPECT_EQ(asked->ctas, 64 * 64);
-    EXPECT_NE(asked->kernel.find("_clc"), std::string::npos) << asked->kernel;
+    expect_contains(asked->kernel, "_clc");
   }
 }
 
@@ -367,18 +346,13 @@ void check_and_mutate(const Instance& instance) {
     ask.beta = 0.5F;
     const Problem problem(instance, ask);
     const GemmOperands operands = problem.operands();
-    const auto made = problem.planned();
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(problem.planned());
     EXPECT_EQ(made->workspace_bytes > 0, c.split);
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 12;
-    const auto checked = device::check(*made, operands, how);
-    ASSERT_TRUE(checked) << checked.reason();
+    auto how = in_schedules(campaign() ? 1000 : 12, all_threads());
+    const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean());
     how.schedules = campaign() ? 64 : 16;
-    const auto broken = device::mutate(*made, operands, how);
-    ASSERT_TRUE(broken) << broken.reason();
+    const auto broken = must(device::mutate(*made, operands, how));
     EXPECT_GT(broken->count(device::Mutant::Fate::killed), 8);
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
@@ -403,18 +377,13 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     ask.beta = 0.5F;
     const Problem problem(i, ask);
     const GemmOperands operands = problem.operands();
-    const auto made = problem.planned();
-    ASSERT_TRUE(made) << made.reason();
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 3;
-    const auto checked = device::check(*made, operands, how);
-    ASSERT_TRUE(checked) << checked.reason();
+    const auto made = must(problem.planned());
+    auto how = in_schedules(campaign() ? 1000 : 3, all_threads());
+    const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean()) << i.name;
     if (!campaign()) continue;
     how.schedules = 24;
-    const auto broken = device::mutate(*made, operands, how);
-    ASSERT_TRUE(broken) << broken.reason();
+    const auto broken = must(device::mutate(*made, operands, how));
     EXPECT_GT(broken->count(device::Mutant::Fate::killed), 40) << i.name;
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
@@ -455,11 +424,9 @@ TEST(RegisterKernels, CostTwoSecondsAtMostOnTheModel) {
     ask.clusters = 8;
     const Problem problem(i, ask);
     const GemmOperands operands = problem.operands();
-    const auto made = problem.planned();
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(problem.planned());
     const double seconds = least_seconds(3, [&] {
-      const auto report = device::launch_on_model(*made, operands, {});
-      ASSERT_TRUE(report) << report.reason();
+      const auto report = must(device::launch_on_model(*made, operands, {}));
       EXPECT_TRUE(report->clean()) << i.name;
     });
     std::printf("%s: %.2f s\n", i.name, seconds);

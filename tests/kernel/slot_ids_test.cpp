@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/kernel/slots.h"
+#include "tests/must.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright::tests {
@@ -59,8 +60,7 @@ void expect_those_of_the_sort(const Draw& draw, std::uint64_t seed) {
                std::to_string(draw.experts));
   const Ids ids(draw, seed);
   std::vector<std::int32_t> found;
-  const model::Report report = count(ids, found, model::random_schedule(seed));
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(count(ids, found, model::random_schedule(seed)));
   EXPECT_EQ(found, ids.routing.offsets);
 }
 
@@ -128,8 +128,7 @@ TEST(SpansAhead, GiveTheTilesThatMemoryGives) {
         }
       }
     };
-    const model::Report report = model::run(k, model::random_schedule(seed));
-    ASSERT_TRUE(report.clean()) << report.text();
+    must_be_clean(model::run(k, model::random_schedule(seed)));
     EXPECT_EQ(works[0], works[1]);
   }
 }

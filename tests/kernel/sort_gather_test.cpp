@@ -8,6 +8,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/moved_rows.h"
+#include "tests/must.h"
 
 namespace warpwright::tests {
 namespace {
@@ -75,8 +76,7 @@ class OneLaunch {
 };
 
 void expect_right(OneLaunch& launch, const model::Options& how = {}) {
-  const model::Report report = launch.run(how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(launch.run(how));
   EXPECT_EQ(launch.fault(), "");
 }
 

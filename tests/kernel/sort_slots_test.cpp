@@ -6,6 +6,7 @@
 #include "tests/campaign.h"
 #include "tests/kernel/slots.h"
 #include "tests/model/mutants.h"
+#include "tests/must.h"
 
 namespace warpwright::tests {
 namespace {
@@ -36,8 +37,7 @@ void expect_sorts(const Draw& draw, std::uint64_t seed, const model::Options& ho
                ", experts " + std::to_string(draw.experts) + ", seed " + std::to_string(seed));
   const Routing r = route(draw, seed);
   Sorted got;
-  const model::Report report = sort_on_model(r, how, got, shape);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(sort_on_model(r, how, got, shape));
   expect_sorted(r, got);
 }
 

@@ -9,6 +9,7 @@
 #include "tests/campaign.h"
 #include "tests/draws.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "warpwright/reference/operand.h"
 
 namespace warpwright::grouped {
@@ -56,11 +57,9 @@ void expect_bits_of_gathered(const tests::Instance& by_index, const tests::Insta
   o.groups->rows_divisor = 0;
   PlanChoices choices = problem.choices();
   choices.kernel = plain.name;
-  const auto made = plan(o, problem.facts(), choices);
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(o, problem.facts(), choices));
   problem.poison_d();
-  const auto report = device::launch_on_model(*made, o);
-  ASSERT_TRUE(report.ok()) << report.reason();
+  const auto report = must(device::launch_on_model(*made, o));
   EXPECT_TRUE(bits == problem.d_bytes());
 }
 

@@ -10,6 +10,7 @@
 
 #include "tests/kernel/slots.h"
 #include "tests/model/mutants.h"
+#include "tests/must.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::tests {
@@ -75,8 +76,7 @@ template <class Run>
 void expect_waits(const Run& run) {
   for (const model::Options& how : model::schedules()) {
     SCOPED_TRACE(model::text(how));
-    const model::Report report = run(how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(how));
   }
   model::Options counting;
   counting.count_sites = true;

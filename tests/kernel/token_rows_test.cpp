@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tests/kernel/moved_rows.h"
+#include "tests/must.h"
 #include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/numeric/bulk.h"
 
@@ -48,8 +49,7 @@ TEST(GatherRows, HaveTheBitsOfTheHost) {
                          .left_out_percent = 20},
                         seed);
       Moved moved(s, form, &r, seed);
-      const model::Report report = gather(moved, {});
-      EXPECT_TRUE(report.clean()) << report.text();
+      must_be_clean(gather(moved, {}));
       EXPECT_EQ(moved.fault(), "");
     }
   }
@@ -59,8 +59,7 @@ TEST(GatherRows, OfTokensWithManySlots) {
   Routing r = route({.tokens = 3, .top_k = 40, .experts = 50, .left_out_percent = 10}, 77);
   for (const RowForm form : forms) {
     Moved moved({3, 256}, form, &r, 78);
-    const model::Report report = gather(moved, {});
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(gather(moved, {}));
     EXPECT_EQ(moved.fault(), "");
   }
 }
@@ -86,8 +85,7 @@ TEST(GatherRows, TimesTheirWeights) {
       p.weight_pitch = 1;
       std::vector<model::Allocation> memory = moved.memory();
       memory.push_back(allocation(weights, "weights"));
-      const model::Report report = gather(p, memory, {});
-      EXPECT_TRUE(report.clean()) << report.text();
+      must_be_clean(gather(p, memory, {}));
       EXPECT_NE(moved.fault(), "");
       moved.change([&](int t, int /*i*/, float x) { return weights[index(t)] * x; });
       EXPECT_EQ(moved.fault(), "");
@@ -123,8 +121,7 @@ TEST(GateRows, HaveTheBitsOfAGateThatWasQuantisedOnTheHost) {
       k.memory = moved.memory();
       k.memory.push_back(x.memory("gates and ups", s.tokens, 4 * s.k, false));
       k.dependent = true;
-      const model::Report report = model::run(k, {});
-      EXPECT_TRUE(report.clean()) << report.text();
+      must_be_clean(model::run(k, {}));
       EXPECT_NE(moved.fault(), "");
       moved.change([&](int t, int i, float /*x*/) {
         const auto element = [&](int column) {
@@ -160,8 +157,7 @@ TEST(SortSlots, OtherClustersQuantise) {
       p.quantised.sharers = shape.warps;
       for (const model::Options& how : model::schedules()) {
         SCOPED_TRACE(model::text(how));
-        const model::Report report = run_sort(r, p, 2, moved.memory(), how);
-        EXPECT_TRUE(report.clean()) << report.text();
+        must_be_clean(run_sort(r, p, 2, moved.memory(), how));
         EXPECT_EQ(moved.fault(), "");
         EXPECT_EQ(slots, r.slots);
         EXPECT_EQ(rows, r.rows);
@@ -347,8 +343,7 @@ TEST(SumSlots, InTheOrderOfRows) {
       const Routing r =
           route({.tokens = 7, .top_k = top_k, .experts = 9, .left_out_percent = 30}, seed);
       Sums sums(s, r, seed);
-      const model::Report report = sums.run({});
-      EXPECT_TRUE(report.clean()) << report.text();
+      must_be_clean(sums.run({}));
       EXPECT_EQ(sums.fault(), "");
     }
   }

@@ -7,6 +7,7 @@
 
 #include "tests/draws.h"
 #include "tests/layout/answers.h"
+#include "tests/must.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -129,7 +130,7 @@ TEST(Tensor, Names) {
   EXPECT_EQ(refusal("size = 4:2; size"), "'size' is taken: call the value by another name.");
   EXPECT_EQ(refusal("[a, b] = 4:2; a"),
             "two names in brackets are of what tma_partition gives, and this is one layout.");
-  EXPECT_NE(refusal("a = 4:2; b").find("there is no function 'b'"), std::string::npos);
+  expect_contains(refusal("a = 4:2; b"), "there is no function 'b'");
 }
 
 TEST(Tensor, Refusals) {
@@ -145,8 +146,7 @@ TEST(Tensor, Refusals) {
   EXPECT_EQ(refusal("local_tile((512,256):(256,1), (128,64), (4,0))"),
             "local_tile: there are 4 tiles along mode 0 of (512,256):(256,1), and tile 4 is asked "
             "for.");
-  EXPECT_NE(refusal("local_tile((512,256):(256,1), (128,256,64), (1,0,_))").find("(1,X,1)"),
-            std::string::npos);
+  expect_contains(refusal("local_tile((512,256):(256,1), (128,256,64), (1,0,_))"), "(1,X,1)");
   EXPECT_EQ(refusal("smem_ptr[16](0x0) o 4:1"),
             "a pointer is written smem_ptr[16b](0x400), with its elements' bits, 1 to 128.");
   EXPECT_EQ(refusal("smem_ptr[16b](400) o 4:1"),

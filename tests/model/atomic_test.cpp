@@ -27,8 +27,7 @@ TEST(Atomic, UpdatesInAnyOrderGiveTheSame) {
     words[0] = 5;
     words[1] = ~std::uint64_t{0};
     largest[0] = 0;
-    const Report report = run(kernel, how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel, how));
     EXPECT_EQ(words[0], 5 + (std::uint64_t{128} << 40) + 127 * 64);
     EXPECT_EQ(words[1], (std::uint64_t{3} << 40) - 127);
     EXPECT_EQ(largest[0], 63.5F);

@@ -25,8 +25,7 @@ constexpr LaunchShape pair_of_ctas{
 SharedAddress published(int count) {
   const SharedAddress bar = isa::shared_base();
   if (isa::thread_index() == 0) {
-    isa::mbarrier_init(bar, count, {"gate", 3}, "whom the test says");
-    isa::fence_mbarrier_init();
+    make_barrier(bar, count, {"gate", 3}, "whom the test says");
   }
   cluster_sync();
   return bar;
@@ -34,15 +33,13 @@ SharedAddress published(int count) {
 
 TEST(BarrierChecks, UninitialisedBarrier) {
   const auto body = [](bool initialise) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base() + 8;
-      if (initialise) isa::mbarrier_init(bar, 1);
-      isa::mbarrier_arrive<Scope::cta>(bar);
-      isa::mbarrier_wait<Scope::cta>(bar, 0);
-    };
+    const SharedAddress bar = isa::shared_base() + 8;
+    if (initialise) isa::mbarrier_init(bar, 1);
+    isa::mbarrier_arrive<Scope::cta>(bar);
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
-  expect_found({one_thread, body(false)}, Check::dead_barrier);
-  expect_clean({one_thread, body(true)});
+  expect_found({one_thread, chosen(body, false)}, Check::dead_barrier);
+  expect_clean({one_thread, chosen(body, true)});
   for (const auto& operation : std::vector<std::function<void(SharedAddress)>>{
            [](SharedAddress b) { isa::mbarrier_expect(b, 16); },
            [](SharedAddress b) { isa::mbarrier_arrive_expect(b, 16); },
@@ -63,48 +60,40 @@ TEST(BarrierChecks, UninitialisedBarrier) {
 
 TEST(BarrierChecks, InvalidatedBarrierIsDeadAndMayBeMadeAgain) {
   const auto body = [](bool again) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 2);
-      isa::fence_mbarrier_init();
-      isa::mbarrier_invalidate(bar);
-      if (again) {
-        isa::mbarrier_init(bar, 1);
-        isa::fence_mbarrier_init();
-      }
-      isa::mbarrier_arrive<Scope::cta>(bar);
-    };
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 2);
+    isa::mbarrier_invalidate(bar);
+    if (again) {
+      make_barrier(bar, 1);
+    }
+    isa::mbarrier_arrive<Scope::cta>(bar);
   };
-  expect_found({one_thread, body(false)}, Check::dead_barrier);
-  expect_clean({one_thread, body(true)});
+  expect_found({one_thread, chosen(body, false)}, Check::dead_barrier);
+  expect_clean({one_thread, chosen(body, true)});
 }
 
 TEST(BarrierChecks, StorageOfALiveBarrier) {
   const auto body = [](bool store, bool invalidate) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base();
-      const isa::SharedView<std::uint32_t> view{bar};
-      view.store(0, 7);
+    const SharedAddress bar = isa::shared_base();
+    const isa::SharedView<std::uint32_t> view{bar};
+    view.store(0, 7);
+    view.store(1, 7);
+    make_barrier(bar, 1);
+    if (invalidate) isa::mbarrier_invalidate(bar);
+    if (store) {
       view.store(1, 7);
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
-      if (invalidate) isa::mbarrier_invalidate(bar);
-      if (store) {
-        view.store(1, 7);
-      } else {
-        (void)view.load(0);
-      }
-    };
+    } else {
+      (void)view.load(0);
+    }
   };
   for (const bool store : {false, true}) {
-    expect_found({one_thread, body(store, false)}, Check::barrier_storage);
-    expect_clean({one_thread, body(store, true)});
+    expect_found({one_thread, chosen(body, store, false)}, Check::barrier_storage);
+    expect_clean({one_thread, chosen(body, store, true)});
   }
   // A wide access that reaches into the barrier from before it.
   expect_found({one_thread,
                 [] {
-                  isa::mbarrier_init(isa::shared_base() + 8, 1);
-                  isa::fence_mbarrier_init();
+                  make_barrier(isa::shared_base() + 8, 1);
                   isa::SharedView<isa::Words<4>>{isa::shared_base()}.store(0, {});
                 }},
                Check::barrier_storage);
@@ -113,19 +102,16 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
 TEST(BarrierChecks, TooManyArrivals) {
   // The second arrival meets a phase that waits only for bytes.
   const auto body = [](int count) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, count, {"gate", 3});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_expect(bar, 16);
-      isa::mbarrier_arrive<Scope::cta>(bar);
-      isa::mbarrier_arrive<Scope::cta>(bar);
-    };
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, count, {"gate", 3});
+    isa::mbarrier_expect(bar, 16);
+    isa::mbarrier_arrive<Scope::cta>(bar);
+    isa::mbarrier_arrive<Scope::cta>(bar);
   };
   // The bytes never come: that is left over at the end of the clean twin, and only that.
-  expect_found({one_thread, body(1)}, Check::arrival_count);
-  expect_found({one_thread, body(2)}, Check::transaction_bytes);
-  const std::string said = sentence({one_thread, body(1)}, Check::arrival_count);
+  expect_found({one_thread, chosen(body, 1)}, Check::arrival_count);
+  expect_found({one_thread, chosen(body, 2)}, Check::transaction_bytes);
+  const std::string said = sentence({one_thread, chosen(body, 1)}, Check::arrival_count);
   expect_contains(said, "gate[3]");
   expect_contains(said, "0 of 1");
 }
@@ -145,65 +131,43 @@ TEST(BarrierChecks, WrongTransactionBytes) {
   Memory<std::uint16_t> source(64 * 8);
   const TensorMap map = map_of({source.data(), 8, 64, 2, 8, 64});
   const auto kernel = [&](int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = 4096},
-                  [&map, bytes] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::set_role("loader");
-                    isa::mbarrier_init(bar, 1, {"full", 2});
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, bytes);
-                    isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 2});
-                  },
-                  {source.allocation("source", false)}};
+    const SharedAddress bar = isa::shared_base();
+    isa::set_role("loader");
+    make_barrier(bar, 1, {"full", 2});
+    load_and_wait(bytes, isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
   };
+  const LaunchShape shape{.threads = 1, .shared_bytes = 4096};
   for (const int bytes : {1008, 1040}) {
     SCOPED_TRACE(bytes);
-    expect_found(kernel(bytes), Check::transaction_bytes, Shows::always, {Check::deadlock});
-    expect_found(kernel(bytes), Check::deadlock, Shows::always, {Check::transaction_bytes});
-    const std::string said = sentence(kernel(bytes), Check::transaction_bytes);
+    expect_found(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::transaction_bytes, Shows::always, {Check::deadlock});
+    expect_found(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::deadlock, Shows::always, {Check::transaction_bytes});
+    const std::string said =
+        sentence(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::transaction_bytes);
     expect_contains(said, "full[2]");
     expect_contains(said, bytes == 1008 ? "-16 transaction bytes" : " 16 transaction bytes");
   }
-  expect_clean(kernel(1024));
+  expect_clean(Kernel{shape, chosen(kernel, 1024), {source.allocation("source", false)}});
 }
 
 TEST(BarrierChecks, TransactionCountOutOfRange) {
   const auto body = [](int bytes) {
-    return [=] {
-      isa::mbarrier_init(isa::shared_base(), 1);
-      isa::fence_mbarrier_init();
-      isa::mbarrier_expect(isa::shared_base(), (1 << 20) - 16);
-      isa::mbarrier_expect(isa::shared_base(), bytes);
-    };
+    make_barrier(isa::shared_base(), 1);
+    isa::mbarrier_expect(isa::shared_base(), (1 << 20) - 16);
+    isa::mbarrier_expect(isa::shared_base(), bytes);
   };
-  expect_found({one_thread, body(16)}, Check::transaction_bytes);
-  expect_contains(sentence({one_thread, body(16)}, Check::transaction_bytes), "more than 2^20 - 1");
-}
-
-TEST(BarrierChecks, PhasePassedUnobserved) {
-  const auto body = [](bool wait) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive<Scope::cta>(bar);
-      if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
-      isa::mbarrier_arrive<Scope::cta>(bar);
-      isa::mbarrier_wait<Scope::cta>(bar, 1);
-    };
-  };
-  expect_found({one_thread, body(false)}, Check::stale_parity, Shows::always, {Check::deadlock});
-  expect_clean({one_thread, body(true)});
+  expect_found({one_thread, chosen(body, 16)}, Check::transaction_bytes);
+  expect_contains(sentence({one_thread, chosen(body, 16)}, Check::transaction_bytes),
+                  "more than 2^20 - 1");
 }
 
 TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
   const auto kernel = [](const std::function<void(SharedAddress)>& operation, bool remote) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = published(1);
-                    if (isa::cluster_rank() == 0) operation(isa::map_rank(bar, remote ? 1 : 0));
-                    cluster_sync();
-                  }};
+    const SharedAddress bar = published(1);
+    if (isa::cluster_rank() == 0) operation(isa::map_rank(bar, remote ? 1 : 0));
+    cluster_sync();
   };
   for (const auto& operation : std::vector<std::function<void(SharedAddress)>>{
            [](SharedAddress b) { isa::mbarrier_wait<Scope::cluster>(b, 1); },
@@ -212,11 +176,14 @@ TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
            [](SharedAddress b) { isa::mbarrier_invalidate(b); },
            [](SharedAddress b) { isa::mbarrier_expect(b, 0); },
            [](SharedAddress b) { isa::mbarrier_init(b + 8, 1); }}) {
-    expect_found(kernel(operation, true), Check::remote_operation);
-    expect_clean(kernel(operation, false));
+    expect_found(Kernel{pair_of_ctas, chosen(kernel, operation, true)}, Check::remote_operation);
+    expect_clean(Kernel{pair_of_ctas, chosen(kernel, operation, false)});
   }
   // An arrival may be remote.
-  expect_clean(kernel([](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true));
+  expect_clean(
+      Kernel{pair_of_ctas,
+             chosen(
+                 kernel, [](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true)});
 }
 
 // The copy signals the barrier in the asynchronous proxy, in one CTA too.
@@ -226,74 +193,68 @@ TEST(BarrierChecks, ACopySignalsABarrierShownToItsProxy) {
   const std::vector<Allocation> memory = {source.allocation("source", false)};
   enum class Fence : std::uint8_t { none, init, proxy, late };
   const auto kernel = [&](Fence fence, int loader) {
-    return Kernel{{.threads = 64, .shared_bytes = 1024},
-                  [&map, fence, loader] {
-                    const SharedAddress bar = isa::shared_base() + 512;
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_init(bar, 1);
-                      if (fence == Fence::init) isa::fence_mbarrier_init();
-                      if (fence == Fence::proxy) isa::fence_proxy_async_shared();
-                    }
-                    isa::sync_threads(64);
-                    if (isa::thread_index() == loader) {
-                      if (fence == Fence::late) isa::fence_mbarrier_init();
-                      isa::mbarrier_arrive_expect(bar, 128);
-                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
-                    }
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  memory};
+    const SharedAddress bar = isa::shared_base() + 512;
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_init(bar, 1);
+      if (fence == Fence::init) isa::fence_mbarrier_init();
+      if (fence == Fence::proxy) isa::fence_proxy_async_shared();
+    }
+    isa::sync_threads(64);
+    if (isa::thread_index() == loader) {
+      if (fence == Fence::late) isa::fence_mbarrier_init();
+      expect_load(128, isa::shared_base(), map, bar, isa::Coords{0, 0});
+    }
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
+  const LaunchShape shape{.threads = 64, .shared_bytes = 1024};
   for (const int loader : {0, 32}) {
-    expect_found(kernel(Fence::none, loader), Check::barrier_unpublished);
-    expect_clean(kernel(Fence::init, loader));
-    expect_clean(kernel(Fence::proxy, loader));
+    expect_found(Kernel{shape, chosen(kernel, Fence::none, loader), memory},
+                 Check::barrier_unpublished);
+    expect_clean(Kernel{shape, chosen(kernel, Fence::init, loader), memory});
+    expect_clean(Kernel{shape, chosen(kernel, Fence::proxy, loader), memory});
   }
-  expect_found(kernel(Fence::late, 32), Check::barrier_unpublished);
+  expect_found(Kernel{shape, chosen(kernel, Fence::late, 32), memory}, Check::barrier_unpublished);
 }
 
 // A warp that comes again before the barrier has opened would be counted for two meetings at once.
 TEST(BarrierChecks, AWarpComesToANamedBarrierOnceAPhase) {
   const auto kernel = [](bool again) {
-    return Kernel{{.threads = 64, .shared_bytes = 1024}, [again] {
-                    if (isa::thread_index() < 32) {
-                      isa::named_barrier_arrive(1, 64);
-                      if (again) isa::named_barrier_arrive(1, 64);
-                      isa::named_barrier_arrive(2, 64);
-                    } else {
-                      isa::named_barrier_sync(2, 64);
-                      isa::named_barrier_sync(1, 64);
-                    }
-                  }};
+    if (isa::thread_index() < 32) {
+      isa::named_barrier_arrive(1, 64);
+      if (again) isa::named_barrier_arrive(1, 64);
+      isa::named_barrier_arrive(2, 64);
+    } else {
+      isa::named_barrier_sync(2, 64);
+      isa::named_barrier_sync(1, 64);
+    }
   };
-  expect_found(kernel(true), Check::named_barrier);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.threads = 64, .shared_bytes = 1024};
+  expect_found(Kernel{shape, chosen(kernel, true)}, Check::named_barrier);
+  expect_clean(Kernel{shape, chosen(kernel, false)});
 }
 
 TEST(BarrierChecks, TheFenceComesBeforeTheClusterBarrier) {
   // The mbarrier of rank 0 makes the late fence certain to run before the arrival of rank 1.
   const auto kernel = [](bool late) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::mbarrier_init(bar + 8, 1);
-                    isa::fence_mbarrier_init();
-                    if (isa::cluster_rank() == 0) isa::mbarrier_init(bar + 16, 1);
-                    if (!late) isa::fence_mbarrier_init();
-                    cluster_sync();
-                    if (late) isa::fence_mbarrier_init();
-                    if (isa::cluster_rank() == 0) {
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
-                      isa::mbarrier_wait<Scope::cluster>(bar + 16, 0);
-                    } else {
-                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar + 16, 0));
-                    }
-                    cluster_sync();
-                  }};
+    const SharedAddress bar = isa::shared_base();
+    isa::mbarrier_init(bar, 1);
+    isa::mbarrier_init(bar + 8, 1);
+    isa::fence_mbarrier_init();
+    if (isa::cluster_rank() == 0) isa::mbarrier_init(bar + 16, 1);
+    if (!late) isa::fence_mbarrier_init();
+    cluster_sync();
+    if (late) isa::fence_mbarrier_init();
+    if (isa::cluster_rank() == 0) {
+      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
+      isa::mbarrier_wait<Scope::cluster>(bar + 16, 0);
+    } else {
+      isa::mbarrier_wait<Scope::cluster>(bar, 0);
+      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar + 16, 0));
+    }
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::barrier_unpublished);
-  expect_clean(kernel(false));
+  expect_found(Kernel{pair_of_ctas, chosen(kernel, true)}, Check::barrier_unpublished);
+  expect_clean(Kernel{pair_of_ctas, chosen(kernel, false)});
 }
 
 TEST(BarrierChecks, APeerThatThereIsNot) {
@@ -326,17 +287,15 @@ TEST(BarrierChecks, RegisterPool) {
   expect_found({shape, [] { isa::increase_registers<120>(); }}, Check::register_pool);
   expect_clean({shape, [] { isa::increase_registers<128>(); }});
   const auto split = [](bool give) {
-    return [=] {
-      if (isa::warp_index() < 4) {
-        if (give) isa::decrease_registers<40>();
-      } else {
-        isa::increase_registers<216>();
-      }
-    };
+    if (isa::warp_index() < 4) {
+      if (give) isa::decrease_registers<40>();
+    } else {
+      isa::increase_registers<216>();
+    }
   };
-  expect_clean({shape, split(true)});
-  expect_found({shape, split(false)}, Check::deadlock);
-  expect_contains(sentence({shape, split(false)}, Check::deadlock),
+  expect_clean({shape, chosen(split, true)});
+  expect_found({shape, chosen(split, false)}, Check::deadlock);
+  expect_contains(sentence({shape, chosen(split, false)}, Check::deadlock),
                   "setmaxnreg.inc to 216 registers: the CTA has 0 free");
   // One register a thread more than the other warpgroup gives.
   expect_found({shape,
@@ -387,8 +346,7 @@ TEST(BarrierChecks, DeadlockReport) {
   const Kernel kernel{{.ctas = 2, .cluster_size = 2, .threads = 64, .shared_bytes = 4096}, [] {
                         const SharedAddress bar = isa::shared_base();
                         if (isa::thread_index() == 0) {
-                          isa::mbarrier_init(bar, 3, {"gate", 3}, "three of the warps");
-                          isa::fence_mbarrier_init();
+                          make_barrier(bar, 3, {"gate", 3}, "three of the warps");
                         }
                         cluster_sync();
                         const bool keeper = isa::cluster_rank() == 0 && isa::warp_index() == 0;
@@ -432,36 +390,6 @@ TEST(BarrierChecks, EveryCheckHasACodeAndAName) {
   EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
 }
 
-// A loop of try_wait instead of a wait, as kernels written in PTX have it.
-Kernel polls(bool arrives) {
-  return {{.threads = 64, .shared_bytes = 64}, [arrives] {
-            const isa::SharedAddress bar = isa::shared_base();
-            if (isa::thread_index() == 0) {
-              isa::mbarrier_init(bar, 1, {"ready", 0});
-              isa::fence_mbarrier_init();
-            }
-            isa::sync_threads(64);
-            if (isa::warp_index() == 0) {
-              while (!isa::mbarrier_try_wait<isa::Scope::cta>(bar, 0)) {
-              }
-            } else if (arrives && isa::lane_index() == 0) {
-              isa::mbarrier_arrive<isa::Scope::cta>(bar);
-            }
-          }};
-}
-
-TEST(BarrierChecks, PollingLetsTheOthersGoOn) {
-  expect_clean(polls(true));
-  Options timed;
-  timed.mode = Mode::timed;
-  EXPECT_TRUE(run(polls(true), timed).clean());
-}
-
-TEST(BarrierChecks, PollingForEverIsFound) {
-  expect_found(polls(false), Check::spin_budget);
-  expect_contains(sentence(polls(false), Check::spin_budget), "ready[0]");
-}
-
 TEST(BarrierChecks, FindingsOfOnePlaceAreCounted) {
   const Kernel kernel{one_warp, [] {
                         const isa::SharedView<std::uint32_t> view{isa::shared_base()};
@@ -489,32 +417,30 @@ TEST(BarrierChecks, ImpossibleLaunches) {
 // (examples/studies/wgmma_ladder) was found guilty by the first arrival of a phase.
 TEST(BarrierChecks, TheFirstArrivalOfAPhaseMayComeBeforeTheLastIsSeen) {
   const auto body = [](bool looks) {
-    return [=] {
-      const SharedAddress bar = published(2), complete = bar + 8, ahead = bar + 16;
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_init(complete, 1);
-        isa::mbarrier_init(ahead, 1);
-        isa::fence_mbarrier_init();
-      }
-      isa::sync_threads(64);
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_arrive<Scope::cta>(bar);
-        isa::mbarrier_wait<Scope::cta>(complete, 0);
-        isa::mbarrier_arrive<Scope::cta>(bar);
-        isa::mbarrier_arrive<Scope::cta>(ahead);
-      } else if (isa::thread_index() == 32) {
-        isa::mbarrier_arrive<Scope::cta>(bar);
-        isa::mbarrier_arrive<Scope::cta>(complete);
-        isa::mbarrier_wait<Scope::cta>(ahead, 0);
-        if (looks) isa::mbarrier_wait<Scope::cta>(bar, 0);
-        isa::mbarrier_arrive<Scope::cta>(bar);
-        isa::mbarrier_wait<Scope::cta>(bar, 1);
-      }
-    };
+    const SharedAddress bar = published(2), complete = bar + 8, ahead = bar + 16;
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_init(complete, 1);
+      isa::mbarrier_init(ahead, 1);
+      isa::fence_mbarrier_init();
+    }
+    isa::sync_threads(64);
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_wait<Scope::cta>(complete, 0);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_arrive<Scope::cta>(ahead);
+    } else if (isa::thread_index() == 32) {
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_arrive<Scope::cta>(complete);
+      isa::mbarrier_wait<Scope::cta>(ahead, 0);
+      if (looks) isa::mbarrier_wait<Scope::cta>(bar, 0);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_wait<Scope::cta>(bar, 1);
+    }
   };
   const LaunchShape two_warps{.threads = 64, .shared_bytes = 4096};
-  expect_found({two_warps, body(false)}, Check::stale_parity, Shows::always);
-  expect_clean({two_warps, body(true)});
+  expect_found({two_warps, chosen(body, false)}, Check::stale_parity, Shows::always);
+  expect_clean({two_warps, chosen(body, true)});
 }
 
 }  // namespace

@@ -31,9 +31,7 @@ bool here(int line = __builtin_LINE()) {
 // The first finding of an eager run is of this check, at `cause_line`, and says all of these words.
 void expect_first(const Kernel& kernel, Check check, std::initializer_list<const char*> words) {
   cause_line = 0;
-  Options how;
-  how.mode = Mode::eager;
-  const Report report = run(kernel, how);
+  const Report report = run(kernel, in_mode(Mode::eager));
   ASSERT_FALSE(report.findings.empty());
   const Finding& first = report.findings.front();
   EXPECT_EQ(code(first.check), code(check)) << report.text();
@@ -219,8 +217,7 @@ TEST(Cause, OfAWriteThatAPeerDoesNotSeeIsAnArrivalAtCtaScope) {
   const Kernel kernel{two_ctas, [] {
                         const SharedAddress bar = isa::shared_base();
                         if (isa::lane_index() == 0) {
-                          isa::mbarrier_init(bar, 1, {"handed", 2});
-                          isa::fence_mbarrier_init();
+                          make_barrier(bar, 1, {"handed", 2});
                         }
                         cluster_sync();
                         const SharedAddress word = bar + 16;
@@ -271,8 +268,7 @@ TEST(Cause, OfAHangIsAnArrivalInTheOtherCta) {
                 [] {
                   const SharedAddress bar = isa::shared_base();
                   if (isa::lane_index() == 0) {
-                    isa::mbarrier_init(bar, 1, {"done", 0});
-                    isa::fence_mbarrier_init();
+                    make_barrier(bar, 1, {"done", 0});
                   }
                   cluster_sync();
                   if (isa::lane_index() == 0 && isa::cluster_rank() == 1) {
@@ -356,8 +352,6 @@ TEST(Cause, OfAHangIsToldOfTheGridThatComesFirst) {
   const auto first = [] { isa::named_barrier_sync(1, 64); };
   const LaunchShape shape{.threads = 64, .shared_bytes = 0};
   const auto second = [] { (void)isa::wait_for_prerequisites(); };
-  Options how;
-  how.mode = Mode::eager;
   const Report report =
       run({GridLaunch{.shape = shape,
                       .allocations = {},
@@ -369,7 +363,7 @@ TEST(Cause, OfAHangIsToldOfTheGridThatComesFirst) {
                       .ended = {}},
            GridLaunch{
                .shape = shape, .allocations = {}, .body = second, .dependent = true, .ended = {}}},
-          how);
+          in_mode(Mode::eager));
   ASSERT_TRUE(report.has(Check::deadlock)) << report.text();
   const std::string said = report.findings.front().sentence;
   expect_contains(said, "Cause: named barrier 1");
@@ -541,9 +535,7 @@ TEST(Cause, OfARaceIsAFlagThatTheGridBeforeHasLeft) {
                         .allocations = {words.allocation("words"), flag.allocation("flag")},
                         .body = body,
                         .ended = stays_zero(flag[0])};
-  Options how;
-  how.mode = Mode::eager;
-  const Report report = run({grid, grid}, how);
+  const Report report = run({grid, grid}, in_mode(Mode::eager));
   ASSERT_TRUE(report.has(Check::data_race)) << report.text();
   EXPECT_EQ(report.findings.front().check, Check::left_behind) << report.text();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
@@ -81,7 +82,7 @@ TEST_F(CompiledSites, AFamilyWantsEachToRun) {
   family.add("a warp", run_listed<listed_with_a_branch>(32));
   EXPECT_TRUE(family.clean());
   EXPECT_EQ(lines_of(family.untried()), (std::vector{1, 3}));
-  EXPECT_NE(family.text().find("ran in none: compiled_sites_test.cpp"), std::string::npos);
+  expect_contains(family.text(), "ran in none: compiled_sites_test.cpp");
   family.add("three warps", run_listed<listed_with_a_branch>(96));
   EXPECT_EQ(lines_of(family.untried()), (std::vector{3}));
   testing::Family told = family;

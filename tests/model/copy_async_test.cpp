@@ -5,6 +5,9 @@
 
 #include <set>
 
+#include "tests/chosen.h"
+#include "tests/model/steps.h"
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -19,6 +22,8 @@ namespace {
 
 using testing::Access;
 using testing::Buffer;
+using tests::chosen;
+using tests::store_until_read;
 
 const testing::Launch alone{.threads = 1, .shared_bytes = 4096};
 
@@ -188,8 +193,7 @@ TEST(CopyAsync, MutantsAreFound) {
   Options how;
   how.mode = Mode::latest;
   how.count_sites = true;
-  const Report whole = run(shape, how, {in.allocation()}, kernel);
-  EXPECT_TRUE(whole.clean()) << whole.text();
+  const Report whole = must_be_clean(run(shape, how, {in.allocation()}, kernel));
   int found = 0;
   int equivalent = 0;
   for (const Mutation& mutation : mutations(whole.sites)) {
@@ -344,21 +348,19 @@ TEST(CopyAsyncArrive, CountsThatDoNotMatch) {
 TEST(CopyAsyncArrive, ReleasesNoStore) {
   Arriving a;
   const auto kernel = [&](bool stores) {
-    return [&, stores] {
-      Arriving::begin(64);
-      const int t = isa::thread_index();
-      const isa::SharedView<std::uint32_t> beside{Arriving::data() + 2048};
-      if (stores) beside.store(t, 1);
-      a.copy();
-      isa::copy_async_arrive(Arriving::barrier());
-      Arriving::wait();
-      Arriving::read();
-      if (stores) (void)beside.load((t + 33) % 64);
-      Arriving::drain();
-    };
+    Arriving::begin(64);
+    const int t = isa::thread_index();
+    const isa::SharedView<std::uint32_t> beside{Arriving::data() + 2048};
+    if (stores) beside.store(t, 1);
+    a.copy();
+    isa::copy_async_arrive(Arriving::barrier());
+    Arriving::wait();
+    Arriving::read();
+    if (stores) (void)beside.load((t + 33) % 64);
+    Arriving::drain();
   };
-  EXPECT_CLEAN(testing::run(kernel(false), two_warps, a.in));
-  EXPECT_ONLY_FINDINGS(testing::run(kernel(true), two_warps, a.in), Check::weak_scope);
+  EXPECT_CLEAN(testing::run(chosen(kernel, false), two_warps, a.in));
+  EXPECT_ONLY_FINDINGS(testing::run(chosen(kernel, true), two_warps, a.in), Check::weak_scope);
 }
 
 // Before the asynchronous proxy reads the bytes, the thread that waited fences: behind its wait.
@@ -369,28 +371,24 @@ TEST(CopyAsyncArrive, WhoWaitsFencesForTheOtherProxy) {
       testing::tensor_map(out, {.rows = 8, .columns = 64, .box_rows = 8, .box_columns = 64});
   enum class Fence { none, early, right };
   const auto kernel = [&](Fence fence) {
-    return [&, fence] {
-      Arriving::begin(64);
-      a.copy();
-      isa::copy_async_arrive(Arriving::barrier());
-      if (fence == Fence::early) isa::fence_proxy_async_shared();
-      Arriving::wait();
-      if (fence == Fence::right) isa::fence_proxy_async_shared();
-      if (isa::thread_index() == 0) {
-        isa::tensor_store(map, Arriving::data(), isa::Coords{0, 0});
-        isa::bulk_commit();
-        isa::bulk_wait_read<0>();
-      }
-      Arriving::drain();
-    };
+    Arriving::begin(64);
+    a.copy();
+    isa::copy_async_arrive(Arriving::barrier());
+    if (fence == Fence::early) isa::fence_proxy_async_shared();
+    Arriving::wait();
+    if (fence == Fence::right) isa::fence_proxy_async_shared();
+    if (isa::thread_index() == 0) {
+      store_until_read(map, Arriving::data(), isa::Coords{0, 0});
+    }
+    Arriving::drain();
   };
   for (const Fence fence : {Fence::none, Fence::early}) {
-    EXPECT_ONLY_FINDINGS(testing::run(kernel(fence), two_warps, a.in, out),
+    EXPECT_ONLY_FINDINGS(testing::run(chosen(kernel, fence), two_warps, a.in, out),
                          Check::missing_proxy_fence);
   }
-  const std::string early = testing::run(kernel(Fence::early), two_warps, a.in, out).text();
-  EXPECT_NE(early.find(" comes before the wait at "), std::string::npos) << early;
-  EXPECT_CLEAN(testing::run(kernel(Fence::right), two_warps, a.in, out));
+  const std::string early = testing::run(chosen(kernel, Fence::early), two_warps, a.in, out).text();
+  expect_contains(early, " comes before the wait at ");
+  EXPECT_CLEAN(testing::run(chosen(kernel, Fence::right), two_warps, a.in, out));
 }
 
 TEST(CopyAsyncArrive, MutantsAreFound) {
@@ -407,8 +405,7 @@ TEST(CopyAsyncArrive, MutantsAreFound) {
   Options how;
   how.mode = Mode::latest;
   how.count_sites = true;
-  const Report whole = run(shape, how, {a.in.allocation()}, kernel);
-  EXPECT_TRUE(whole.clean()) << whole.text();
+  const Report whole = must_be_clean(run(shape, how, {a.in.allocation()}, kernel));
   int broken = 0;
   for (const Mutation& mutation : mutations(whole.sites)) {
     if (mutation.at != SyncKind::copy_arrive) continue;

@@ -1,8 +1,7 @@
 // What TMA copies do, as probed on an H200: edges, swizzles, multicast, groups, additions.
 #include <gtest/gtest.h>
 
-#include <random>
-
+#include "tests/draws.h"
 #include "tests/model/harness.h"
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/barrier.h"
@@ -37,14 +36,11 @@ std::vector<std::uint16_t> load_image(const Matrix& m, int column, int row, int 
   const Report report = run(shape, how, memory, [&] {
     const SharedAddress bar = isa::shared_base();
     const isa::SharedView<std::uint16_t> view{bar + 1024};
-    isa::mbarrier_init(bar, 1);
-    isa::fence_mbarrier_init();
+    make_barrier(bar, 1);
     for (int i = 0; i < image_bytes / 2; ++i) view.store(i, untouched);
     isa::fence_proxy_async_shared();
-    isa::mbarrier_arrive_expect(bar, bytes);
-    isa::tensor_load(view.address + static_cast<SharedAddress>(offset), map, bar,
-                     isa::Coords{column, row});
-    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    load_and_wait(bytes, view.address + static_cast<SharedAddress>(offset), map, bar,
+                  isa::Coords{column, row});
     for (int i = 0; i < image_bytes / 2; ++i) image[static_cast<std::size_t>(i)] = view.load(i);
   });
   EXPECT_TRUE(report.clean()) << report.text();
@@ -135,10 +131,7 @@ TEST_F(CopyTest, ANarrowBoxKeepsThePitchOfTheSpan) {
 TEST_F(CopyTest, AnyBoxAnywhere) {
   constexpr unsigned seed = 20261121;
   std::printf("boxes by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 60; ++i) {
     const auto swizzle = static_cast<SmemSwizzle>(draw(0, 3));
     const int widest = swizzle == SmemSwizzle::none ? 8 : 1 << swizzle_bits(swizzle);
@@ -167,11 +160,8 @@ TEST_F(CopyTest, FiveDimensions) {
   const LaunchShape shape{.threads = 1, .shared_bytes = 1024};
   const Report report = run(shape, Options{}, {source_.allocation("source", false)}, [&] {
     const SharedAddress bar = isa::shared_base();
-    isa::mbarrier_init(bar, 1);
-    isa::fence_mbarrier_init();
-    isa::mbarrier_arrive_expect(bar, 256);
-    isa::tensor_load(bar + 128, map, bar, isa::Coords{0, 2, 1, 0, 3});
-    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    make_barrier(bar, 1);
+    load_and_wait(256, bar + 128, map, bar, isa::Coords{0, 2, 1, 0, 3});
     for (int i = 0; i < 128; ++i) {
       got[static_cast<std::size_t>(i)] = isa::SharedView<std::uint16_t>{bar + 128}.load(i);
     }
@@ -340,9 +330,7 @@ TEST(StoreTest, ReadIsNotComplete) {
                                 const isa::SharedView<std::uint32_t> view{isa::shared_base()};
                                 for (int i = 0; i < 32; ++i) view.store(i, 7);
                                 isa::fence_proxy_async_shared();
-                                isa::tensor_store(map, view.address, isa::Coords{0, 0});
-                                isa::bulk_commit();
-                                isa::bulk_wait_read<0>();
+                                store_until_read(map, view.address, isa::Coords{0, 0});
                                 view.store(0, 9);             // must not reach the tensor
                                 if (target[0] != 7U) ++late;  // seen from outside
                               });
@@ -365,8 +353,7 @@ TEST(MulticastTest, DataAndSignalsAtTheSameOffsets) {
         const int rank = isa::cluster_rank();
         const SharedAddress bar = isa::shared_base() + 24;
         const SharedAddress to = isa::shared_base() + 1152;
-        isa::mbarrier_init(bar, 1);
-        isa::fence_mbarrier_init();
+        make_barrier(bar, 1);
         cluster_sync();
         const bool mine = (mask >> rank & 1) != 0;
         if (mine) isa::mbarrier_arrive_expect(bar, 1024);
@@ -430,8 +417,7 @@ TEST(TransactionTest, BytesMayComeBeforeTheyAreExpected) {
   expect_clean({{.threads = 1, .shared_bytes = 4096},
                 [&] {
                   const SharedAddress bar = isa::shared_base();
-                  isa::mbarrier_init(bar, 2);
-                  isa::fence_mbarrier_init();
+                  make_barrier(bar, 2);
                   isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
                   isa::mbarrier_arrive<Scope::cta>(bar);
                   EXPECT_FALSE(isa::mbarrier_test_wait<Scope::cta>(bar, 0));

@@ -27,13 +27,16 @@ constexpr int drawers = 3;
 class DrawTest : public testing::Test {
  protected:
   Kernel kernel(Flaw bug) {
-    *counter_.data() = 0;
-    std::fill_n(done_.data(), done_.size(), 0U);
-    return {{.ctas = drawers, .threads = 1},
-            [this, bug] { work(bug); },
-            {done_.allocation("done"), counter_.allocation("counter")},
-            true,
-            stays_zero(*counter_.data())};
+    return {.shape = {.ctas = drawers, .threads = 1},
+            .body = [this, bug] { work(bug); },
+            .memory = {done_.allocation("done"), counter_.allocation("counter")},
+            .dependent = true,
+            .ended = stays_zero(*counter_.data()),
+            .begin =
+                [this] {
+                  counter_[0] = 0;
+                  std::fill_n(done_.data(), done_.size(), 0U);
+                }};
   }
 
   void work(Flaw bug) {
@@ -70,42 +73,19 @@ TEST_F(DrawTest, EveryNumberIsDrawnOnceAndTheWordIsAsItWas) {
   }
 }
 
-TEST_F(DrawTest, AWordThatIsNotAsItWas) {
-  for (const Options& how : schedules()) {
-    SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Flaw::no_reset), how);
-    EXPECT_TRUE(report.has(Check::left_behind)) << report.text();
-  }
-}
-
 TEST_F(DrawTest, DrawsBeforeTheGridBeforeHasEnded) {
   const Report report = run(kernel(Flaw::no_grid_wait), Options{});
   EXPECT_TRUE(report.has(Check::before_prerequisites)) << report.text();
   expect_contains(report.text(), "griddepcontrol.wait");
 }
 
-TEST_F(DrawTest, APlainStoreRacesWithDraws) {
-  for (const Options& how : schedules()) {
-    SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Flaw::plain_reset), how);
-    EXPECT_TRUE(report.has(Check::data_race)) << report.text();
-  }
+TEST_F(DrawTest, AWordThatIsNotAsItWasAndAPlainStoreThatRacesWithDraws) {
+  expect_found(kernel(Flaw::no_reset), Check::left_behind);
+  expect_found(kernel(Flaw::plain_reset), Check::data_race);
 }
 
 TEST_F(DrawTest, MutantsAreKilled) {
-  int found = 0;
-  for (const Mutation& m : mutations(sites_of(kernel(Flaw::none)))) {
-    if (m.at != SyncKind::draw) continue;
-    SCOPED_TRACE(text(m) + ", " + std::string(m.how()));
-    ++found;
-    bool killed = false;
-    for (Options how : schedules()) {
-      how.mutation = m;
-      killed = killed || !run(kernel(Flaw::none), how).clean() || !all_done();
-    }
-    EXPECT_TRUE(killed);
-  }
-  EXPECT_EQ(found, 4);
+  EXPECT_EQ(killed_of(SyncKind::draw, kernel(Flaw::none), [&] { return all_done(); }), 4);
 }
 
 // Nothing but initialisations is handed on.
@@ -153,8 +133,7 @@ TEST(StoreAsync, TellsAPeer) {
   // The write is of the generic proxy: no fence is missing after the read.
   for (Options how : schedules()) {
     how.fence_after_reads = true;
-    const Report report = run(teller(Flaw::none, heard), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(teller(Flaw::none, heard), how));
   }
   EXPECT_TRUE(heard);
 }
@@ -179,8 +158,7 @@ TEST(StoreAsync, APlaceThatIsUsedAgainTooEarly) {
 
 TEST(StoreAsync, BytesAndBarrierAreOfOneCta) {
   const Kernel bad{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64}, [] {
-                     isa::mbarrier_init(isa::shared_base(), 1, {"full"});
-                     isa::fence_mbarrier_init();
+                     make_barrier(isa::shared_base(), 1, {"full"});
                      cluster_sync();
                      if (isa::cluster_rank() == 0) {
                        isa::store_async(isa::map_rank(isa::shared_base() + 16, 1), {{1}},
@@ -196,8 +174,7 @@ TEST(StoreAsync, NeedsALaunchOfClusters) {
   for (const bool in_clusters : {false, true}) {
     const Kernel alone{{.in_clusters = in_clusters, .threads = 1, .shared_bytes = 64}, [] {
                          const isa::SharedAddress full = isa::shared_base();
-                         isa::mbarrier_init(full, 1, {"full"});
-                         isa::fence_mbarrier_init();
+                         make_barrier(full, 1, {"full"});
                          isa::mbarrier_arrive_expect(full, 16);
                          isa::store_async(isa::map_rank(full + 16, 0), {{1}},
                                           isa::map_rank(full, 0));

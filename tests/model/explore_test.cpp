@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
@@ -351,8 +352,7 @@ TEST(Explore, StopsAtALimitAndSaysSo) {
   const Outcome some = testing::run(kernel, launch, counter);
   EXPECT_FALSE(some.explored->complete);
   EXPECT_EQ(some.explored->classes, 50);
-  EXPECT_NE(some.explored->text().find("not all: as many as were asked for"), std::string::npos)
-      << some.explored->text();
+  expect_contains(some.explored->text(), "not all: as many as were asked for");
 }
 
 }  // namespace

@@ -20,17 +20,17 @@ enum class Bug { none, no_set, no_wait, other_value, set_early, no_meeting, no_s
 class FlagTest : public testing::Test {
  protected:
   Kernel kernel(Bug bug) {
-    std::fill_n(flag_.data(), flag_.size(), 0U);
-    return {{.ctas = in_one_cta_ ? 1 : 2, .threads = in_one_cta_ ? 64 : 32},
-            [this, bug] {
-              // Every run starts with a flag of 0; the CTA that waits has not looked at it yet.
-              if ((in_one_cta_ ? isa::warp_index() : isa::cta_index()) == 0) {
-                give(bug);
-              } else {
-                take(bug);
-              }
-            },
-            {words_.allocation("words"), flag_.allocation("flag")}};
+    return {.shape = {.ctas = in_one_cta_ ? 1 : 2, .threads = in_one_cta_ ? 64 : 32},
+            .body =
+                [this, bug] {
+                  if ((in_one_cta_ ? isa::warp_index() : isa::cta_index()) == 0) {
+                    give(bug);
+                  } else {
+                    take(bug);
+                  }
+                },
+            .memory = {words_.allocation("words"), flag_.allocation("flag")},
+            .begin = [this] { flag_[0] = 0; }};
   }
 
   void give(Bug bug) {
@@ -53,19 +53,6 @@ class FlagTest : public testing::Test {
     if (bug == Bug::none) {
       EXPECT_EQ(word, 100U + static_cast<unsigned>((lane + 1) % 32));
     }
-    // As it was, for the next run; nobody waits for the 0.
-    isa::sync_warp();
-    if (lane == 0 && bug == Bug::none) isa::GlobalView<std::uint32_t>{flag_.data()}.store(0, 0);
-  }
-
-  // In every schedule a check speaks, and no other one.
-  void expect_only(Bug bug, Check check) {
-    for (const Options& how : schedules()) {
-      SCOPED_TRACE(text(how));
-      const Report report = run(kernel(bug), how);
-      EXPECT_TRUE(report.has(check)) << "not found: " << code(check) << "\n" << report.text();
-      for (const Finding& f : report.findings) EXPECT_EQ(f.check, check) << report.text();
-    }
   }
 
   Memory<std::uint32_t> words_{32};
@@ -73,30 +60,22 @@ class FlagTest : public testing::Test {
   bool in_one_cta_ = false;
 };
 
-// As a persistent grid has it, whose CTAs may draw what they wait for themselves.
-TEST_F(FlagTest, OrdersWarpsOfACta) {
-  in_one_cta_ = true;
-  for (const Options& how : schedules()) {
-    SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Bug::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
-  }
-  expect_only(Bug::no_wait, Check::data_race);
-  expect_only(Bug::set_early, Check::data_race);
-  expect_only(Bug::no_meeting, Check::data_race);
-}
-
-TEST_F(FlagTest, OrdersAcrossClusters) {
-  for (const Options& how : schedules()) {
-    SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Bug::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+// Within a CTA as a persistent grid has it, whose CTAs may draw what they wait for themselves.
+TEST_F(FlagTest, OrdersWarpsOfACtaAndClusters) {
+  for (const bool in_one_cta : {true, false}) {
+    SCOPED_TRACE(in_one_cta);
+    in_one_cta_ = in_one_cta;
+    expect_clean(kernel(Bug::none));
+    for (const Bug bug : {Bug::no_wait, Bug::set_early, Bug::no_meeting, Bug::no_second_meeting}) {
+      SCOPED_TRACE(static_cast<int>(bug));
+      expect_found(kernel(bug), Check::data_race);
+    }
   }
 }
 
 TEST_F(FlagTest, AFlagThatNobodySetsIsADeadlockWithItsName) {
   for (const Bug bug : {Bug::no_set, Bug::other_value}) {
-    expect_only(bug, Check::deadlock);
+    expect_found(kernel(bug), Check::deadlock);
     const Report report = run(kernel(bug), Options{});
     expect_contains(report.text(), "taker of CTA 1");
     expect_contains(report.text(),
@@ -107,22 +86,6 @@ TEST_F(FlagTest, AFlagThatNobodySetsIsADeadlockWithItsName) {
                           "giver (CTA 0, warp 0, lane 0) at ");
     expect_contains(report.text(), "flag_test.cpp");
   }
-}
-
-TEST_F(FlagTest, WithoutTheWaitItIsARace) {
-  expect_only(Bug::no_wait, Check::data_race);
-}
-
-TEST_F(FlagTest, WhatFollowsTheSettingIsNotHandedOn) {
-  expect_only(Bug::set_early, Check::data_race);
-}
-
-TEST_F(FlagTest, LanesThatHaveNotMetTheSetterAreNotOrdered) {
-  expect_only(Bug::no_meeting, Check::data_race);
-}
-
-TEST_F(FlagTest, LanesThatHaveNotMetTheWaiterAreNotOrdered) {
-  expect_only(Bug::no_second_meeting, Check::data_race);
 }
 
 TEST_F(FlagTest, AFlagOutsideEveryTensorIsFound) {
@@ -140,12 +103,12 @@ constexpr int counting_ctas = 3;
 class CountTest : public testing::Test {
  protected:
   Kernel kernel(Miscount bug) {
-    *count_.data() = 0;
-    *sum_.data() = 0;
-    return {{.ctas = counting_ctas, .threads = 32},
-            [this, bug] { work(bug); },
-            {words_.allocation("words"), count_.allocation("count"), sum_.allocation("sum")},
-            true};
+    return {
+        .shape = {.ctas = counting_ctas, .threads = 32},
+        .body = [this, bug] { work(bug); },
+        .memory = {words_.allocation("words"), count_.allocation("count"), sum_.allocation("sum")},
+        .dependent = true,
+        .begin = [this] { count_[0] = sum_[0] = 0; }};
   }
 
   void work(Miscount bug) {
@@ -180,8 +143,7 @@ class CountTest : public testing::Test {
 TEST_F(CountTest, WhoCountsLastSeesWhatAllHaveWritten) {
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Miscount::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel(Miscount::none), how));
     EXPECT_EQ(*count_.data(), 3U);
     EXPECT_EQ(*sum_.data(), 96U);
   }
@@ -190,28 +152,15 @@ TEST_F(CountTest, WhoCountsLastSeesWhatAllHaveWritten) {
 TEST_F(CountTest, WhatIsNotOrderedIsARace) {
   for (const Miscount bug : {Miscount::orders_nothing, Miscount::before_the_words,
                              Miscount::no_meeting, Miscount::one_early}) {
-    for (const Options& how : schedules()) {
-      SCOPED_TRACE(text(how) + ", bug " + std::to_string(static_cast<int>(bug)));
-      const Report report = run(kernel(bug), how);
-      EXPECT_TRUE(report.has(Check::data_race)) << report.text();
-    }
+    SCOPED_TRACE(static_cast<int>(bug));
+    expect_found(kernel(bug), Check::data_race);
   }
 }
 
 TEST_F(CountTest, MutantsOfACountAreKilled) {
-  int found = 0;
-  for (const Mutation& m : mutations(sites_of(kernel(Miscount::none)))) {
-    if (m.at != SyncKind::flag_count) continue;
-    SCOPED_TRACE(text(m) + ", " + std::string(m.how()));
-    ++found;
-    bool killed = false;
-    for (Options how : schedules()) {
-      how.mutation = m;
-      killed = killed || !run(kernel(Miscount::none), how).clean() || *sum_.data() != 96U;
-    }
-    EXPECT_TRUE(killed);
-  }
-  EXPECT_EQ(found, 4);  // dropped, twice, twice the first time, relaxed
+  // Dropped, twice, twice the first time, relaxed.
+  EXPECT_EQ(killed_of(SyncKind::flag_count, kernel(Miscount::none), [&] { return sum_[0] == 96; }),
+            4);
 }
 
 }  // namespace

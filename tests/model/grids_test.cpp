@@ -91,7 +91,7 @@ class GridsTest : public testing::Test {
     for (const Options& how : schedules()) {
       const Report report = run(grids, how);
       EXPECT_TRUE(report.has(Check::before_prerequisites)) << text(how) << "\n" << report.text();
-      EXPECT_NE(report.text().find(words), std::string::npos) << report.text();
+      expect_contains(report.text(), words);
     }
   }
 

@@ -10,13 +10,23 @@
 #include <string>
 #include <vector>
 
+#include "tests/chosen.h"
 #include "tests/index.h"
+#include "tests/model/steps.h"
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/tensor_map.h"
 #include "warpwright/model/report/report.h"
 
 namespace warpwright::model {
+
+using tests::chosen;
+using tests::expect_load;
+using tests::load_and_wait;
+using tests::make_barrier;
+using tests::store_until_read;
+using tests::store_until_written;
 
 constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
 
@@ -32,6 +42,7 @@ struct Kernel {
   std::vector<Allocation> memory = {};
   bool dependent = false;  ///< GridLaunch::dependent
   std::function<std::optional<Finding>()> ended = {};
+  std::function<void()> begin = [] {};  ///< makes memory what a run starts with
 };
 
 /// A word that must be 0 when a grid has ended, for Kernel::ended.
@@ -48,18 +59,20 @@ inline std::string text(const Options& how) {
   return "random, seed " + std::to_string(how.seed);
 }
 
-inline Options random_schedule(std::uint64_t seed) {
+inline Options in_mode(Mode mode, std::uint64_t seed = 1) {
   Options how;
-  how.mode = Mode::random;
+  how.mode = mode;
   how.seed = seed;
   return how;
 }
 
+inline Options random_schedule(std::uint64_t seed) {
+  return in_mode(Mode::random, seed);
+}
+
 /// Eager, latest, and random with these seeds.
 inline std::vector<Options> schedules() {
-  std::vector<Options> all(2);
-  all[0].mode = Mode::eager;
-  all[1].mode = Mode::latest;
+  std::vector<Options> all = {in_mode(Mode::eager), in_mode(Mode::latest)};
   for (const std::uint64_t seed : {1, 2, 3, 5, 8, 13, 21, 34}) {
     all.push_back(random_schedule(seed));
   }
@@ -67,6 +80,7 @@ inline std::vector<Options> schedules() {
 }
 
 inline Report run(const Kernel& kernel, const Options& how) {
+  kernel.begin();
   return run({GridLaunch{.shape = kernel.shape,
                          .allocations = kernel.memory,
                          .body = kernel.body,
@@ -79,8 +93,7 @@ inline Report run(const Kernel& kernel, const Options& how) {
 inline void expect_clean(const Kernel& kernel) {
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel, how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel, how));
   }
 }
 
@@ -115,10 +128,6 @@ inline std::string sentence(const Kernel& kernel, Check check) {
   }
   ADD_FAILURE() << "not found: " << code(check) << "\n" << report.text();
   return {};
-}
-
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in:\n" << text;
 }
 
 /// A two-dimensional tensor of `rows` x `columns` elements and the box that is copied.

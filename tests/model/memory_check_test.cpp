@@ -34,41 +34,43 @@ struct Tensor {
   Memory<std::uint16_t> memory{8 * 64};
   TensorMap map = map_of({memory.data(), 8, 64, 2, 8, 64});
   std::vector<Allocation> allocations = {memory.allocation("tensor")};
+
+  /// A kernel of one thread, with its choices.
+  template <class Body, class... Choices>
+  Kernel kernel(const Body& body, Choices... choices) {
+    return {one_thread, chosen(body, choices...), allocations};
+  }
 };
 
 // --- plain accesses -----------------------------------------------------------------------------
 
 TEST(MemoryChecks, UninitialisedSharedMemory) {
   const auto body = [](int written) {
-    return [=] {
-      const isa::SharedView<std::uint32_t> word{isa::shared_base()};
-      word.store(0, 1);
-      isa::SharedView<std::uint16_t>{isa::shared_base()}.store(2, 1);
-      if (written == 8) isa::SharedView<std::uint16_t>{isa::shared_base()}.store(3, 1);
-      (void)word.load(1);
-    };
+    const isa::SharedView<std::uint32_t> word{isa::shared_base()};
+    word.store(0, 1);
+    isa::SharedView<std::uint16_t>{isa::shared_base()}.store(2, 1);
+    if (written == 8) isa::SharedView<std::uint16_t>{isa::shared_base()}.store(3, 1);
+    (void)word.load(1);
   };
-  expect_found({one_thread, body(6)}, Check::uninitialised_read);
-  expect_clean({one_thread, body(8)});
+  expect_found({one_thread, chosen(body, 6)}, Check::uninitialised_read);
+  expect_clean({one_thread, chosen(body, 8)});
 }
 
 // What a kernel says nothing depends on is NaN; what lies beside it must still be written.
 TEST(MemoryChecks, BytesThatAreLeftUnwritten) {
   const auto body = [](int word_read, std::uint32_t* seen) {
-    return [=] {
-      const isa::SharedView<std::uint32_t> word{isa::shared_base()};
-      isa::leave_unwritten(isa::shared_base() + 16, 32);
-      *seen = word.load(word_read);
-    };
+    const isa::SharedView<std::uint32_t> word{isa::shared_base()};
+    isa::leave_unwritten(isa::shared_base() + 16, 32);
+    *seen = word.load(word_read);
   };
   for (const int inside : {4, 11}) {
     std::uint32_t seen = 0;
-    expect_clean({one_thread, body(inside, &seen)});
+    expect_clean({one_thread, chosen(body, inside, &seen)});
     EXPECT_EQ(seen, 0xffffffffU);
   }
   std::uint32_t seen = 0;
   for (const int outside : {3, 12}) {
-    expect_found({one_thread, body(outside, &seen)}, Check::uninitialised_read);
+    expect_found({one_thread, chosen(body, outside, &seen)}, Check::uninitialised_read);
   }
 }
 
@@ -87,17 +89,15 @@ TEST(MemoryChecks, SharedBounds) {
 TEST(MemoryChecks, SharedViewsAreOfTheOwnCta) {
   // ld.shared and st.shared name the window of the own CTA.
   const auto kernel = [](bool remote) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64}, [=] {
-                    const int rank = isa::cluster_rank();
-                    const SharedAddress at =
-                        isa::map_rank(isa::shared_base(), remote ? 1 - rank : rank);
-                    cluster_sync();
-                    isa::SharedView<std::uint32_t>{at}.store(0, 1);
-                    cluster_sync();
-                  }};
+    const int rank = isa::cluster_rank();
+    const SharedAddress at = isa::map_rank(isa::shared_base(), remote ? 1 - rank : rank);
+    cluster_sync();
+    isa::SharedView<std::uint32_t>{at}.store(0, 1);
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::shared_bounds);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64};
+  expect_found(Kernel{shape, chosen(kernel, true)}, Check::shared_bounds);
+  expect_clean(Kernel{shape, chosen(kernel, false)});
 }
 
 TEST(MemoryChecks, Misaligned) {
@@ -111,13 +111,11 @@ TEST(MemoryChecks, Misaligned) {
   alignas(16) std::uint8_t memory[32] = {};
   const std::vector<Allocation> allocations = {{memory, 32, "bytes", true}};
   const auto global = [&](int offset) {
-    return [&memory, offset] {
-      const isa::GlobalView<std::uint32_t> view{reinterpret_cast<std::uint32_t*>(memory + offset)};
-      view.store(1, view.load(0));
-    };
+    const isa::GlobalView<std::uint32_t> view{reinterpret_cast<std::uint32_t*>(memory + offset)};
+    view.store(1, view.load(0));
   };
-  expect_found({one_thread, global(2), allocations}, Check::misaligned);
-  expect_clean({one_thread, global(4), allocations});
+  expect_found({one_thread, chosen(global, 2), allocations}, Check::misaligned);
+  expect_clean({one_thread, chosen(global, 4), allocations});
 }
 
 TEST(MemoryChecks, GlobalBounds) {
@@ -157,8 +155,7 @@ TEST(MemoryChecks, TensorMapRules) {
   const auto broken = [&](const std::function<void(TensorMapFields&)>& change, const char* word) {
     TensorMapFields f = good;
     change(f);
-    const auto fault = invalid(f);
-    ASSERT_TRUE(fault.has_value()) << word;
+    const auto fault = must(invalid(f), word);
     expect_contains(*fault, word);
   };
   using Fields = TensorMapFields;
@@ -180,8 +177,7 @@ TEST(MemoryChecks, TensorMapRules) {
   edge.strides[0] = (std::uint64_t{1} << 40) - 16;
   EXPECT_EQ(invalid(edge), std::nullopt);
   // What is packed comes out again; what nobody packed does not.
-  const auto again = decode(encode(edge));
-  ASSERT_TRUE(again.has_value());
+  const auto again = must(decode(encode(edge)));
   EXPECT_EQ(again->strides, edge.strides);
   EXPECT_EQ(again->box, edge.box);
   EXPECT_FALSE(decode(TensorMap{}).has_value());
@@ -190,100 +186,77 @@ TEST(MemoryChecks, TensorMapRules) {
 TEST(MemoryChecks, TensorMapsInKernels) {
   Tensor t;
   const auto load = [&](const TensorMap& map, std::uint32_t offset = 1024) {
-    return Kernel{one_thread,
-                  [&map, offset] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    isa::tensor_load(isa::shared_base() + offset, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(1024, isa::shared_base() + offset, map, bar, isa::Coords{0, 0});
   };
-  expect_clean(load(t.map));
-  expect_clean(load(t.map, 128));
+  expect_clean(t.kernel(load, t.map));
+  expect_clean(t.kernel(load, t.map, 128));
   const TensorMap nothing;
-  expect_found(load(nothing), Check::tensor_map);
+  expect_found(t.kernel(load, nothing), Check::tensor_map);
   TensorMapFields f = *decode(t.map);
   f.box[0] = 4;
   const TensorMap bad = encode(f);
-  expect_found(load(bad), Check::tensor_map);
+  expect_found(t.kernel(load, bad), Check::tensor_map);
   f = *decode(t.map);
   f.rank = 3;
   f.extents[2] = 1;
   f.box[2] = 1;
   const TensorMap deeper = encode(f);
-  expect_found(load(deeper), Check::tensor_map);
+  expect_found(t.kernel(load, deeper), Check::tensor_map);
   for (const std::uint32_t offset : {1024U + 16, 1024U + 32, 1024U + 64}) {
     SCOPED_TRACE(offset);
-    expect_found(load(t.map, offset), Check::tensor_map);
+    expect_found(t.kernel(load, t.map, offset), Check::tensor_map);
   }
   // 1 KiB from 3200 reaches past the 4 KiB; from 3072 it just fits.
-  expect_found(load(t.map, 3200), Check::shared_bounds);
-  expect_clean(load(t.map, 3072));
+  expect_found(t.kernel(load, t.map, 3200), Check::shared_bounds);
+  expect_clean(t.kernel(load, t.map, 3072));
 }
 
 TEST(MemoryChecks, ABarrierOfAnotherCtaThanTheDestination) {
   Tensor t;
   const auto kernel = [&](bool remote) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
-                  [&map = t.map, remote] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    cluster_sync();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    const int rank = isa::cluster_rank();
-                    isa::tensor_load(bar + 1024, map, isa::map_rank(bar, remote ? 1 - rank : rank),
-                                     isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                    cluster_sync();
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    cluster_sync();
+    isa::mbarrier_arrive_expect(bar, 1024);
+    const int rank = isa::cluster_rank();
+    isa::tensor_load(bar + 1024, t.map, isa::map_rank(bar, remote ? 1 - rank : rank),
+                     isa::Coords{0, 0});
+    isa::mbarrier_wait<Scope::cluster>(bar, 0);
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::tensor_map);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
+  expect_found(Kernel{shape, chosen(kernel, true), t.allocations}, Check::tensor_map);
+  expect_clean(Kernel{shape, chosen(kernel, false), t.allocations});
 }
 
 TEST(MemoryChecks, ASwizzledNarrowBoxStaysInBounds) {
   // Rows of 64 bytes, 128 apart; the swizzle carries the last one to the upper half of its line.
   Memory<std::uint16_t> source(8 * 32);
   const TensorMap map = map_of({source.data(), 8, 32, 2, 8, 32, atom::SmemSwizzle::b128});
-  const auto kernel = [&](int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = bytes},
-                  [&map] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 512);
-                    isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  {source.allocation("source", false)}};
+  const auto kernel = [&] {
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(512, bar + 1024, map, bar, isa::Coords{0, 0});
   };
-  expect_found(kernel(2048 - 64), Check::shared_bounds);
-  expect_clean(kernel(2048));
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  expect_found({{.threads = 1, .shared_bytes = 2048 - 64}, kernel, memory}, Check::shared_bounds);
+  expect_clean({{.threads = 1, .shared_bytes = 2048}, kernel, memory});
 }
 
 TEST(MemoryChecks, StoreAtANegativeCoordinate) {
   Tensor t;
   const auto kernel = [&](int column, int row) {
-    return Kernel{one_thread,
-                  [&map = t.map, column, row] {
-                    fill(isa::shared_base(), 1024);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{column, row});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), 1024);
+    isa::fence_proxy_async_shared();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{column, row});
   };
-  expect_found(kernel(-1, 0), Check::tensor_map);
-  expect_found(kernel(0, -8), Check::tensor_map);
-  expect_clean(kernel(0, 0));
-  expect_clean(kernel(56, 7));
-  expect_clean(kernel(1000, 1000));
+  expect_found(t.kernel(kernel, -1, 0), Check::tensor_map);
+  expect_found(t.kernel(kernel, 0, -8), Check::tensor_map);
+  expect_clean(t.kernel(kernel, 0, 0));
+  expect_clean(t.kernel(kernel, 56, 7));
+  expect_clean(t.kernel(kernel, 1000, 1000));
 }
 
 TEST(MemoryChecks, TensorsLargerThanTheirMemory) {
@@ -292,19 +265,12 @@ TEST(MemoryChecks, TensorsLargerThanTheirMemory) {
   f.extents[1] = 9;
   const TensorMap larger = encode(f);
   const auto kernel = [&](int row) {
-    return Kernel{one_thread,
-                  [&larger, row] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    isa::tensor_load(bar + 1024, larger, bar, isa::Coords{0, row});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(1024, bar + 1024, larger, bar, isa::Coords{0, row});
   };
-  expect_found(kernel(1), Check::global_bounds);
-  expect_clean(kernel(0));
+  expect_found(t.kernel(kernel, 1), Check::global_bounds);
+  expect_clean(t.kernel(kernel, 0));
 }
 
 TEST(MemoryChecks, StoresIntoInputs) {
@@ -312,85 +278,37 @@ TEST(MemoryChecks, StoresIntoInputs) {
   const auto body = [&] {
     fill(isa::shared_base(), 1024);
     isa::fence_proxy_async_shared();
-    isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{0, 0});
   };
   expect_found({one_thread, body, {t.memory.allocation("tensor", false)}}, Check::global_bounds);
   expect_clean({one_thread, body, t.allocations});
-}
-
-TEST(MemoryChecks, MulticastMask) {
-  Tensor t;
-  const auto kernel = [&](std::uint16_t mask, bool leave) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
-                  [&map = t.map, mask, leave] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    cluster_sync();
-                    if (isa::cluster_rank() == 1) {
-                      if (leave) {
-                        isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
-                        return;
-                      }
-                    } else {
-                      if (leave) {
-                        isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                        isa::mbarrier_init(bar + 8, 1);
-                        isa::fence_mbarrier_init();
-                      }
-                    }
-                    const SharedAddress full = leave ? bar + 8 : bar;
-                    isa::mbarrier_arrive_expect(full, 1024);
-                    if (isa::cluster_rank() == 0) {
-                      isa::tensor_load_multicast(bar + 1024, map, full, mask, isa::Coords{0, 0});
-                    }
-                    isa::mbarrier_wait<Scope::cluster>(full, 0);
-                    cluster_sync();
-                  },
-                  t.allocations};
-  };
-  expect_clean(kernel(0b11, false));
-  expect_found(kernel(0b111, false), Check::multicast_mask);
-  expect_found(kernel(0b1000000000000011, false), Check::multicast_mask);
-  expect_found(kernel(0b11, true), Check::multicast_mask);
-  expect_clean(kernel(0b01, true));
 }
 
 TEST(MemoryChecks, DestinationTouchedInFlight) {
   Tensor t;
   enum class Touch { none, load, store, tensor_store, tensor_load };
   const auto kernel = [&](Touch touch) {
-    return Kernel{one_thread,
-                  [&map = t.map, touch] {
-                    const SharedAddress bar = isa::shared_base();
-                    const SharedAddress to = bar + 1024;
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, touch == Touch::tensor_load ? 2048 : 1024);
-                    isa::tensor_load(to, map, bar, isa::Coords{0, 0});
-                    const isa::SharedView<std::uint32_t> view{to};
-                    if (touch == Touch::load) (void)view.load(200);
-                    if (touch == Touch::store) view.store(200, 1);
-                    if (touch == Touch::tensor_load) {
-                      isa::tensor_load(to + 128, map, bar, isa::Coords{0, 0});
-                    }
-                    if (touch == Touch::tensor_store) {
-                      isa::tensor_store(map, to, isa::Coords{0, 0});
-                      isa::bulk_commit();
-                      isa::bulk_wait<0>();
-                    }
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                    (void)view.load(200);
-                    view.store(200, 1);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    const SharedAddress to = bar + 1024;
+    make_barrier(bar, 1);
+    expect_load(touch == Touch::tensor_load ? 2048 : 1024, to, t.map, bar, isa::Coords{0, 0});
+    const isa::SharedView<std::uint32_t> view{to};
+    if (touch == Touch::load) (void)view.load(200);
+    if (touch == Touch::store) view.store(200, 1);
+    if (touch == Touch::tensor_load) {
+      isa::tensor_load(to + 128, t.map, bar, isa::Coords{0, 0});
+    }
+    if (touch == Touch::tensor_store) {
+      store_until_written(t.map, to, isa::Coords{0, 0});
+    }
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    (void)view.load(200);
+    view.store(200, 1);
   };
-  expect_clean(kernel(Touch::none));
+  expect_clean(t.kernel(kernel, Touch::none));
   for (const Touch touch : {Touch::load, Touch::store, Touch::tensor_load, Touch::tensor_store}) {
     SCOPED_TRACE(static_cast<int>(touch));
-    expect_found(kernel(touch), Check::in_flight_access, Shows::unless_eager);
+    expect_found(t.kernel(kernel, touch), Check::in_flight_access);
   }
 }
 
@@ -411,38 +329,28 @@ TEST(MemoryChecks, ReadingWhatAStoreReadsIsNoConflict) {
 TEST(MemoryChecks, StoreOfUninitialisedBytes) {
   Tensor t;
   const auto kernel = [&](int bytes) {
-    return Kernel{one_thread,
-                  [&map = t.map, bytes] {
-                    fill(isa::shared_base(), bytes);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), bytes);
+    isa::fence_proxy_async_shared();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{0, 0});
   };
-  expect_found(kernel(1008), Check::uninitialised_read);
-  expect_clean(kernel(1024));
+  expect_found(t.kernel(kernel, 1008), Check::uninitialised_read);
+  expect_clean(t.kernel(kernel, 1024));
 }
 
 TEST(MemoryChecks, ExitWithStoresUndrained) {
   Tensor t;
   const auto kernel = [&](bool commit, bool wait) {
-    return Kernel{one_thread,
-                  [&map = t.map, commit, wait] {
-                    fill(isa::shared_base(), 1024);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-                    if (commit) isa::bulk_commit();
-                    if (wait) isa::bulk_wait_read<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), 1024);
+    isa::fence_proxy_async_shared();
+    isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
+    if (commit) isa::bulk_commit();
+    if (wait) isa::bulk_wait_read<0>();
   };
-  expect_found(kernel(true, false), Check::undrained_exit, Shows::unless_eager);
-  expect_found(kernel(false, false), Check::undrained_exit, Shows::unless_eager);
+  expect_found(t.kernel(kernel, true, false), Check::undrained_exit, Shows::unless_eager);
+  expect_found(t.kernel(kernel, false, false), Check::undrained_exit, Shows::unless_eager);
   // A wait covers only what was committed.
-  expect_found(kernel(false, true), Check::undrained_exit, Shows::unless_eager);
-  expect_clean(kernel(true, true));
+  expect_found(t.kernel(kernel, false, true), Check::undrained_exit, Shows::unless_eager);
+  expect_clean(t.kernel(kernel, true, true));
 }
 
 // --- lanes --------------------------------------------------------------------------------------
@@ -452,14 +360,13 @@ TEST(MemoryChecks, PrefetchOutsideEveryTensor) {
   Memory<std::uint32_t> source(64);
   const std::vector<Allocation> memory = {source.allocation("source", false)};
   const auto kernel = [&](int first, int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = 1024},
-                  [&source, first, bytes] { isa::bulk_prefetch(source.data() + first, bytes); },
-                  memory};
+    isa::bulk_prefetch(source.data() + first, bytes);
   };
-  expect_clean(kernel(0, 256));
-  expect_found(kernel(4, 256), Check::global_bounds);
-  expect_found(kernel(0, 24), Check::misaligned);
-  expect_found(kernel(1, 16), Check::misaligned);
+  const LaunchShape shape{.threads = 1, .shared_bytes = 1024};
+  expect_clean(Kernel{shape, chosen(kernel, 0, 256), memory});
+  expect_found(Kernel{shape, chosen(kernel, 4, 256), memory}, Check::global_bounds);
+  expect_found(Kernel{shape, chosen(kernel, 0, 24), memory}, Check::misaligned);
+  expect_found(Kernel{shape, chosen(kernel, 1, 16), memory}, Check::misaligned);
 }
 
 TEST(MemoryChecks, LanesThatDoNotMeet) {
@@ -595,24 +502,22 @@ void converge(int depth, isa::Site site = isa::Site::here()) {
 // over, do not count.
 TEST(MemoryChecks, LanesThatComeByTwoCalls) {
   const auto body = [](int depth, bool apart) {
-    return [=] {
-      isa::SharedView<std::uint32_t>{isa::shared_base()}.store(isa::lane_index(), 0);
-      isa::sync_warp();
+    isa::SharedView<std::uint32_t>{isa::shared_base()}.store(isa::lane_index(), 0);
+    isa::sync_warp();
+    converge(depth);
+    if (isa::lane_index() == 3 && apart) {
       converge(depth);
-      if (isa::lane_index() == 3 && apart) {
-        converge(depth);
-      } else {
-        converge(depth);
-      }
-      for (int i = 0; i < 2; ++i) converge(i);
-    };
+    } else {
+      converge(depth);
+    }
+    for (int i = 0; i < 2; ++i) converge(i);
   };
   const LaunchShape warp{.threads = 32, .shared_bytes = 1024};
   for (const int depth : {0, 1, 2}) {
-    expect_found({warp, body(depth, true)}, Check::divergence);
-    const Report found = run({warp, body(depth, true)}, Options{});
-    EXPECT_NE(found.text().find("by the call at "), std::string::npos) << found.text();
-    expect_clean({warp, body(depth, false)});
+    expect_found({warp, chosen(body, depth, true)}, Check::divergence);
+    const Report found = run({warp, chosen(body, depth, true)}, Options{});
+    expect_contains(found.text(), "by the call at ");
+    expect_clean({warp, chosen(body, depth, false)});
   }
   // A syncwarp may stand at several places, and so be called from them.
   expect_clean({warp, [] {
@@ -666,24 +571,22 @@ void issue(Accumulator& acc, bool accumulate = false) {
 TEST(WgmmaChecks, Fences) {
   enum class Fences { none, first, both };
   const auto body = [](Fences fences, bool touch) {
-    return [=] {
-      zero_operands();
-      Accumulator acc;
-      if (fences != Fences::none) isa::wgmma_fence(acc);
-      issue(acc);
-      isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
-      if (touch) acc[3] += 1.0F;
-      if (fences == Fences::both) isa::wgmma_fence(acc);
-      issue(acc, true);
-      isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
-    };
+    zero_operands();
+    Accumulator acc;
+    if (fences != Fences::none) isa::wgmma_fence(acc);
+    issue(acc);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
+    if (touch) acc[3] += 1.0F;
+    if (fences == Fences::both) isa::wgmma_fence(acc);
+    issue(acc, true);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
   };
-  expect_found({warpgroup, body(Fences::none, false)}, Check::wgmma_unfenced);
-  expect_found({warpgroup, body(Fences::first, true)}, Check::wgmma_unfenced);
-  expect_clean({warpgroup, body(Fences::first, false)});
-  expect_clean({warpgroup, body(Fences::both, true)});
+  expect_found({warpgroup, chosen(body, Fences::none, false)}, Check::wgmma_unfenced);
+  expect_found({warpgroup, chosen(body, Fences::first, true)}, Check::wgmma_unfenced);
+  expect_clean({warpgroup, chosen(body, Fences::first, false)});
+  expect_clean({warpgroup, chosen(body, Fences::both, true)});
 }
 
 TEST(WgmmaChecks, RegistersWrittenBehindTheModelsBack) {
@@ -722,21 +625,19 @@ TEST(WgmmaChecks, AccumulatingIntoNothing) {
 
 TEST(WgmmaChecks, DivergentThreads) {
   const auto body = [](std::uint64_t extra_b, std::uint64_t extra_a, bool flag) {
-    return [=] {
-      zero_operands();
-      Accumulator acc;
-      isa::wgmma_fence(acc);
-      const bool odd_one = isa::thread_index() == 77;
-      isa::wgmma<DType::bf16, 64>(acc, descriptor_a() + (odd_one ? extra_a : 0),
-                                  descriptor_b() + (odd_one ? extra_b : 0), odd_one && flag);
-      isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
-    };
+    zero_operands();
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    const bool odd_one = isa::thread_index() == 77;
+    isa::wgmma<DType::bf16, 64>(acc, descriptor_a() + (odd_one ? extra_a : 0),
+                                descriptor_b() + (odd_one ? extra_b : 0), odd_one && flag);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
   };
-  expect_found({warpgroup, body(1, 0, false)}, Check::divergence);
-  expect_found({warpgroup, body(0, 1, false)}, Check::divergence);
-  expect_found({warpgroup, body(0, 0, true)}, Check::divergence);
-  expect_clean({warpgroup, body(0, 0, false)});
+  expect_found({warpgroup, chosen(body, 1, 0, false)}, Check::divergence);
+  expect_found({warpgroup, chosen(body, 0, 1, false)}, Check::divergence);
+  expect_found({warpgroup, chosen(body, 0, 0, true)}, Check::divergence);
+  expect_clean({warpgroup, chosen(body, 0, 0, false)});
   // A warp that does not come.
   expect_found({warpgroup,
                 [] {
@@ -756,112 +657,101 @@ TEST(WgmmaChecks, DivergentThreads) {
 
 TEST(WgmmaChecks, Descriptors) {
   const auto body = [](const std::function<void(atom::Descriptor&)>& change) {
-    return [=] {
-      zero_operands();
-      atom::Descriptor b = atom::descriptor(operand, (isa::shared_base() + 2048) & 0xffffff);
-      change(b);
-      Accumulator acc;
-      isa::wgmma_fence(acc);
-      isa::wgmma<DType::bf16, 64>(acc, descriptor_a(), atom::encode(b), false);
-      isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
-    };
+    zero_operands();
+    atom::Descriptor b = atom::descriptor(operand, (isa::shared_base() + 2048) & 0xffffff);
+    change(b);
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    isa::wgmma<DType::bf16, 64>(acc, descriptor_a(), atom::encode(b), false);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
   };
-  expect_clean({warpgroup, body([](atom::Descriptor&) {})});
-  expect_found({warpgroup, body([](atom::Descriptor& d) { d.start = 0; })}, Check::bad_descriptor);
-  expect_found({warpgroup, body([](atom::Descriptor& d) { d.start = 1024 + 8192 - 1024; })},
+  expect_clean({warpgroup, chosen(body, [](atom::Descriptor&) {})});
+  expect_found({warpgroup, chosen(body, [](atom::Descriptor& d) { d.start = 0; })},
                Check::bad_descriptor);
-  expect_found({warpgroup, body([](atom::Descriptor& d) { d.stride = 2048; })},
+  expect_found({warpgroup, chosen(body, [](atom::Descriptor& d) { d.start = 1024 + 8192 - 1024; })},
                Check::bad_descriptor);
-  expect_found({warpgroup, body([](atom::Descriptor& d) { d.base_offset = 1; })},
+  expect_found({warpgroup, chosen(body, [](atom::Descriptor& d) { d.stride = 2048; })},
+               Check::bad_descriptor);
+  expect_found({warpgroup, chosen(body, [](atom::Descriptor& d) { d.base_offset = 1; })},
                Check::bad_descriptor);
 }
 
 TEST(WgmmaChecks, UninitialisedOperand) {
   const auto body = [](int bytes) {
-    return [=] {
-      if (isa::thread_index() == 0) fill(isa::shared_base(), bytes);
-      isa::fence_proxy_async_shared();
-      isa::sync_threads(128);
-      Accumulator acc;
-      isa::wgmma_fence(acc);
-      issue(acc);
-      isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
-    };
+    if (isa::thread_index() == 0) fill(isa::shared_base(), bytes);
+    isa::fence_proxy_async_shared();
+    isa::sync_threads(128);
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    issue(acc);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
   };
-  expect_found({warpgroup, body(4080)}, Check::uninitialised_read);
-  expect_clean({warpgroup, body(4096)});
+  expect_found({warpgroup, chosen(body, 4080)}, Check::uninitialised_read);
+  expect_clean({warpgroup, chosen(body, 4096)});
 }
 
 TEST(WgmmaChecks, ExitWithGroupsInFlight) {
   const auto body = [](bool commit, bool wait) {
-    return [=] {
-      zero_operands();
-      auto acc = std::make_unique<Accumulator>();
-      isa::wgmma_fence(*acc);
-      issue(*acc);
-      if (commit) isa::wgmma_commit();
-      if (wait) isa::wgmma_wait<0>(*acc);
-    };
+    zero_operands();
+    auto acc = std::make_unique<Accumulator>();
+    isa::wgmma_fence(*acc);
+    issue(*acc);
+    if (commit) isa::wgmma_commit();
+    if (wait) isa::wgmma_wait<0>(*acc);
   };
-  expect_found({warpgroup, body(true, false)}, Check::undrained_exit);
-  expect_found({warpgroup, body(false, false)}, Check::undrained_exit);
-  expect_found({warpgroup, body(false, true)}, Check::undrained_exit);
-  expect_clean({warpgroup, body(true, true)});
+  expect_found({warpgroup, chosen(body, true, false)}, Check::undrained_exit);
+  expect_found({warpgroup, chosen(body, false, false)}, Check::undrained_exit);
+  expect_found({warpgroup, chosen(body, false, true)}, Check::undrained_exit);
+  expect_clean({warpgroup, chosen(body, true, true)});
 }
 
-// After the wgmma thread 0 writes an operand; a copy into one: OrderTest.AStageIsReleasedAfter...
+// After the wgmma thread 0 writes an operand; a copy into one: Wgmma.StageReleasedBeforeTheWait
+// of the corpus.
 TEST(WgmmaChecks, OperandsOverwrittenInFlight) {
   enum class Wait { none, one, zero };
   const auto body = [](Wait wait) {
-    return [=] {
-      zero_operands();
-      Accumulator acc;
-      isa::wgmma_fence(acc);
-      issue(acc);
-      isa::wgmma_commit();
-      if (wait == Wait::one) isa::wgmma_wait<1>();
-      if (wait == Wait::zero) isa::wgmma_wait<0>();
-      if (isa::thread_index() == 0) isa::SharedView<std::uint32_t>{isa::shared_base()}.store(5, 1);
-      isa::sync_warp();
-      isa::wgmma_wait<0>(acc);
-    };
+    zero_operands();
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    issue(acc);
+    isa::wgmma_commit();
+    if (wait == Wait::one) isa::wgmma_wait<1>();
+    if (wait == Wait::zero) isa::wgmma_wait<0>();
+    if (isa::thread_index() == 0) isa::SharedView<std::uint32_t>{isa::shared_base()}.store(5, 1);
+    isa::sync_warp();
+    isa::wgmma_wait<0>(acc);
   };
-  expect_found({warpgroup, body(Wait::none)}, Check::in_flight_access);
-  expect_found({warpgroup, body(Wait::one)}, Check::in_flight_access);
-  expect_clean({warpgroup, body(Wait::zero)});
+  expect_found({warpgroup, chosen(body, Wait::none)}, Check::in_flight_access);
+  expect_found({warpgroup, chosen(body, Wait::one)}, Check::in_flight_access);
+  expect_clean({warpgroup, chosen(body, Wait::zero)});
 }
 
 TEST(WgmmaChecks, OperandsReadBeforeTheyLand) {
   Memory<std::uint16_t> source(2048);
   const TensorMap map = map_of({source.data(), 32, 64, 2, 32, 64});
   const auto kernel = [&](bool wait) {
-    return Kernel{warpgroup,
-                  [&map, wait] {
-                    const SharedAddress bar = isa::shared_base() + 4096;
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_init(bar, 1);
-                      isa::fence_mbarrier_init();
-                    }
-                    isa::sync_threads(128);
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_arrive_expect(bar, 4096);
-                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
-                    }
-                    isa::sync_threads(128);
-                    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
-                    Accumulator acc;
-                    isa::wgmma_fence(acc);
-                    issue(acc);
-                    isa::wgmma_commit();
-                    isa::wgmma_wait<0>(acc);
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  {source.allocation("source", false)}};
+    const SharedAddress bar = isa::shared_base() + 4096;
+    if (isa::thread_index() == 0) {
+      make_barrier(bar, 1);
+    }
+    isa::sync_threads(128);
+    if (isa::thread_index() == 0) {
+      expect_load(4096, isa::shared_base(), map, bar, isa::Coords{0, 0});
+    }
+    isa::sync_threads(128);
+    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    issue(acc);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
-  expect_found(kernel(false), Check::in_flight_access, Shows::unless_eager);
-  expect_clean(kernel(true));
+  expect_found(Kernel{warpgroup, chosen(kernel, false), {source.allocation("source", false)}},
+               Check::in_flight_access, Shows::unless_eager);
+  expect_clean(Kernel{warpgroup, chosen(kernel, true), {source.allocation("source", false)}});
 }
 
 // A box wider than the tensor, for padding in shared memory: what lies outside goes nowhere, and
@@ -870,20 +760,16 @@ TEST(MemoryChecks, PaddingThatAStoreLeavesBehind) {
   Memory<std::uint16_t> memory(8 * 64);
   const TensorMap map = map_of({memory.data(), 8, 64, 2, 8, 72});
   const auto body = [&](int last_row_bytes) {
-    return [&, last_row_bytes] {
-      for (int row = 0; row < 8; ++row) {
-        fill(isa::shared_base() + static_cast<SharedAddress>(row * 144),
-             row < 7 ? 128 : last_row_bytes);
-      }
-      isa::fence_proxy_async_shared();
-      isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-      isa::bulk_commit();
-      isa::bulk_wait<0>();
-    };
+    for (int row = 0; row < 8; ++row) {
+      fill(isa::shared_base() + static_cast<SharedAddress>(row * 144),
+           row < 7 ? 128 : last_row_bytes);
+    }
+    isa::fence_proxy_async_shared();
+    store_until_written(map, isa::shared_base(), isa::Coords{0, 0});
   };
   const std::vector<Allocation> allocations = {memory.allocation("tensor")};
-  expect_found({one_thread, body(112), allocations}, Check::uninitialised_read);
-  expect_clean({one_thread, body(128), allocations});
+  expect_found({one_thread, chosen(body, 112), allocations}, Check::uninitialised_read);
+  expect_clean({one_thread, chosen(body, 128), allocations});
 }
 
 }  // namespace

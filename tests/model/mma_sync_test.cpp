@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "tests/chosen.h"
 #include "tests/model/mma_products.h"
 #include "warpwright/atom/mma_text.h"
 #include "warpwright/isa/warp.h"
@@ -11,6 +12,7 @@
 namespace warpwright::model {
 namespace {
 
+using tests::chosen;
 using tests::kRegisters;
 using tests::Mma;
 using tests::MmaKind;
@@ -99,18 +101,16 @@ TEST(MmaSync, AllLanesExecuteOneInstruction) {
   static constexpr Mma one{MmaKind::warp, 16, 8, 8};
   static constexpr Mma other{MmaKind::warp, 16, 8, 8, DType::bf16, DType::bf16};
   const auto kernel = [](int lanes, bool mixed) {
-    return [lanes, mixed] {
-      std::uint32_t a[2] = {};
-      std::uint32_t b[1] = {};
-      float sums[4] = {};
-      if (isa::thread_index() >= lanes) return;
-      if (mixed && isa::thread_index() % 2 == 1) return isa::mma_sync<other>(sums, a, b);
-      isa::mma_sync<one>(sums, a, b);
-    };
+    std::uint32_t a[2] = {};
+    std::uint32_t b[1] = {};
+    float sums[4] = {};
+    if (isa::thread_index() >= lanes) return;
+    if (mixed && isa::thread_index() % 2 == 1) return isa::mma_sync<other>(sums, a, b);
+    isa::mma_sync<one>(sums, a, b);
   };
-  EXPECT_CLEAN(testing::run(kernel(32, false), one_warp));
-  EXPECT_FINDING(testing::run(kernel(31, false), one_warp), Check::divergence);
-  EXPECT_FINDING(testing::run(kernel(32, true), one_warp), Check::divergence);
+  EXPECT_CLEAN(testing::run(chosen(kernel, 32, false), one_warp));
+  EXPECT_FINDING(testing::run(chosen(kernel, 31, false), one_warp), Check::divergence);
+  EXPECT_FINDING(testing::run(chosen(kernel, 32, true), one_warp), Check::divergence);
 }
 
 // What an instruction may take of registers of scales; the same of all lanes.
@@ -127,18 +127,16 @@ TEST(MmaSync, ScalesComeFromOneChoiceOfLanesAndBytes) {
   EXPECT_TRUE(has(atom::mma_scales_fault(mxf8, {0, 2, 0, 0}), "pair 0 or 1"));
   EXPECT_TRUE(has(atom::mma_scales_fault(mxf8, {0, 0, 0, 4}), "0 to 3"));
   const auto kernel = [](bool mixed) {
-    return [mixed] {
-      const std::uint32_t a[4] = {};
-      const std::uint32_t b[2] = {};
-      float sums[4] = {};
-      if (mixed && isa::thread_index() == 5) {
-        return isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{1}>{});
-      }
-      isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{}>{});
-    };
+    const std::uint32_t a[4] = {};
+    const std::uint32_t b[2] = {};
+    float sums[4] = {};
+    if (mixed && isa::thread_index() == 5) {
+      return isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{1}>{});
+    }
+    isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{}>{});
   };
-  EXPECT_CLEAN(testing::run(kernel(false), one_warp));
-  EXPECT_FINDING(testing::run(kernel(true), one_warp), Check::divergence);
+  EXPECT_CLEAN(testing::run(chosen(kernel, false), one_warp));
+  EXPECT_FINDING(testing::run(chosen(kernel, true), one_warp), Check::divergence);
 }
 
 // Operands through ldmatrix, as the register family loads them: A of 16 x 16 by one .x4, two

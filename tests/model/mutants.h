@@ -49,4 +49,22 @@ inline int killed_or_same(const Kernel& kernel) {
   return killed_ones;
 }
 
+/// Every mutant of these statements is found by a check, or by what it leaves; returns how many.
+template <class IsRight>
+int killed_of(SyncKind kind, const Kernel& kernel, const IsRight& is_right) {
+  int found = 0;
+  for (const Mutation& m : mutations(sites_of(kernel))) {
+    if (m.at != kind) continue;
+    SCOPED_TRACE(text(m) + ", " + std::string(m.how()));
+    ++found;
+    bool is_killed = false;
+    for (Options how : schedules()) {
+      how.mutation = m;
+      is_killed = is_killed || !run(kernel, how).clean() || !is_right();
+    }
+    EXPECT_TRUE(is_killed);
+  }
+  return found;
+}
+
 }  // namespace warpwright::model

@@ -170,8 +170,7 @@ TEST(Replay, KeepsTheDecisionsItIsTold) {
   const Kernel kernel = kernel_of(hand_over);
   Options none = random_schedule(7);
   none.only = std::vector<std::int64_t>{};
-  const Report report = run(kernel, none);
-  EXPECT_TRUE(report.clean()) << report.text();
+  const Report report = must_be_clean(run(kernel, none));
   EXPECT_TRUE(report.decided.empty());
   // Without random decisions no seed is different from another.
   Options other = random_schedule(8);

@@ -31,8 +31,7 @@ class OnModel {
                     .shared_bytes = Kernel::shared_bytes};
     kernel.body = [&params] { Kernel::run(params); };
     kernel.memory = memory_;
-    const model::Report report = model::run(kernel, how_);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(model::run(kernel, how_));
     ++runs;
   }
 

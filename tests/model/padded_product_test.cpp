@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/model/tensor_memory.h"
+#include "tests/must.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
@@ -175,8 +176,7 @@ struct Product {
   }
 
   void expect_right(const Options& how) {
-    const Report report = run(kernel(loaded()), how);
-    ASSERT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel(loaded()), how));
     expect_product();
   }
 
@@ -294,8 +294,7 @@ TEST(PaddedProductTest, WithoutASwizzleThreadsCarryThePieces) {
       if (isa::thread_index() == 0) multiply_tiles<1>(p.atom, rows_a, rows_b, s, d);
       finish<1>(s, p.atom, d, p.got);
     };
-    const Report report = run(k, random_schedule(5));
-    ASSERT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(k, random_schedule(5)));
     p.expect_product();
   }
 }

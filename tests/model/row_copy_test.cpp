@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <random>
 
+#include "tests/draws.h"
 #include "tests/model/harness.h"
 #include "tests/model/mutants.h"
 #include "warpwright/atom/swizzle.h"
@@ -60,8 +61,7 @@ class RowCopyTest : public testing::Test {
     return {{.ctas = ctas, .cluster_size = ctas, .threads = 1, .shared_bytes = 8192},
             [=] {
               const SharedAddress bar = isa::shared_base();
-              isa::mbarrier_init(bar, 1, {"full", 0});
-              isa::fence_mbarrier_init();
+              make_barrier(bar, 1, {"full", 0});
               if (ctas > 1) cluster_sync();
               body(bar);
               if (ctas > 1) cluster_sync();
@@ -88,10 +88,7 @@ class RowCopyTest : public testing::Test {
 TEST_F(RowCopyTest, GathersTilesOfAnyRows) {
   constexpr unsigned seed = 20261125;
   std::printf("gathers by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 40; ++i) {
     SCOPED_TRACE("tile " + std::to_string(i));
     const auto swizzle = static_cast<SmemSwizzle>(draw(0, 3));

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <random>
 
+#include "tests/draws.h"
 #include "tests/model/harness.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
@@ -102,13 +103,10 @@ void expect_loaded(Codes& c, const TensorMapFields& f, int column, int row, cons
   const Report report = run(shape, how, {c.bytes.allocation("codes", false)}, [&] {
     const SharedAddress bar = isa::shared_base();
     const isa::SharedView<unsigned char> view{bar + 1024};
-    isa::mbarrier_init(bar, 1);
-    isa::fence_mbarrier_init();
+    make_barrier(bar, 1);
     for (std::size_t i = 0; i < image.size(); ++i) view.store(static_cast<int>(i), 0x5a);
     isa::fence_proxy_async_shared();
-    isa::mbarrier_arrive_expect(bar, bytes);
-    isa::tensor_load(view.address, map, bar, isa::Coords{column, row});
-    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    load_and_wait(bytes, view.address, map, bar, isa::Coords{column, row});
     for (std::size_t i = 0; i < image.size(); ++i) {
       // A byte is an element's as a whole or not at all.
       ASSERT_TRUE(image[i].owned == 0 || image[i].owned == 0xff);
@@ -122,10 +120,7 @@ void expect_loaded(Codes& c, const TensorMapFields& f, int column, int row, cons
 TEST(SubByteCopyTest, AnyBoxLiesAsTheDocumentsSay) {
   constexpr unsigned seed = 20261124;
   std::printf("boxes by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE("box " + std::to_string(i));
     const bool padded = draw(0, 2) > 0;
@@ -134,7 +129,7 @@ TEST(SubByteCopyTest, AnyBoxLiesAsTheDocumentsSay) {
     const int alignment = padded ? 32 : 16;
     const int row_bytes =
         ((columns * bits + 7) / 8 + alignment - 1) / alignment * alignment + alignment * draw(0, 2);
-    Codes codes(draw(1, 40), columns, bits, row_bytes, random());
+    Codes codes(draw(1, 40), columns, bits, row_bytes, draw.seed());
     const auto swizzle = padded ? (draw(0, 1) == 1 ? SmemSwizzle::b128 : SmemSwizzle::none)
                                 : static_cast<SmemSwizzle>(draw(0, 3));
     const TensorMapFields f = fields_of(codes, draw(1, 24), padded, swizzle);
@@ -149,11 +144,8 @@ Kernel load_padded(Codes& codes, const TensorMap& map, int expected,
   return {{.threads = 1, .shared_bytes = 4096},
           [=] {
             const SharedAddress bar = isa::shared_base();
-            isa::mbarrier_init(bar, 1);
-            isa::fence_mbarrier_init();
-            isa::mbarrier_arrive_expect(bar, expected);
-            isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
-            isa::mbarrier_wait<Scope::cta>(bar, 0);
+            make_barrier(bar, 1);
+            load_and_wait(expected, bar + 1024, map, bar, isa::Coords{0, 0});
             look(bar + 1024);
           },
           {codes.bytes.allocation("codes", false)}};
@@ -217,9 +209,7 @@ void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, cons
     const isa::SharedView<unsigned char> view{isa::shared_base()};
     for (std::size_t i = 0; i < image.size(); ++i) view.store(static_cast<int>(i), image[i]);
     isa::fence_proxy_async_shared();
-    isa::tensor_store(map, view.address, isa::Coords{column, row});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(map, view.address, isa::Coords{column, row});
   });
   ASSERT_TRUE(report.clean()) << report.text();
   // For packed rows the bytes up to the next multiple of 16 come too, as of all stores.
@@ -241,10 +231,7 @@ void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, cons
 TEST(SubByteCopyTest, AnyBoxIsStoredAsTheDocumentsSay) {
   constexpr unsigned seed = 20261128;
   std::printf("stores by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 40; ++i) {
     SCOPED_TRACE("box " + std::to_string(i));
     const bool padded = draw(0, 1) > 0;
@@ -252,12 +239,12 @@ TEST(SubByteCopyTest, AnyBoxIsStoredAsTheDocumentsSay) {
     const int columns = padded ? 128 * draw(1, 3) : 2 * draw(1, 300);
     const int alignment = padded ? 32 : 16;
     const int row_bytes = ((columns * bits + 7) / 8 + alignment - 1) / alignment * alignment;
-    Codes codes(draw(1, 30), columns, bits, row_bytes + alignment * draw(0, 1), random());
+    Codes codes(draw(1, 30), columns, bits, row_bytes + alignment * draw(0, 1), draw.seed());
     const auto swizzle = draw(0, 1) == 1 ? SmemSwizzle::b128 : SmemSwizzle::none;
     const TensorMapFields f = fields_of(codes, draw(1, 16), padded, swizzle);
     const int column = padded ? 128 * draw(0, 3) : 32 * draw(0, 12);
     expect_stored(codes, f, column, draw(0, 34), random_schedule(static_cast<std::uint64_t>(i)),
-                  random());
+                  draw.seed());
   }
 }
 
@@ -265,21 +252,17 @@ TEST(SubByteCopyTest, AStoreOfSixBitsTakesEveryByte) {
   Codes codes(4, 128, 6, 96, 5);
   const TensorMap map = encode(fields_of(codes, 4, true, SmemSwizzle::b128));
   const auto with = [&](int unwritten) {
-    return Kernel{one_thread,
-                  [=] {
-                    const isa::SharedView<unsigned char> view{isa::shared_base()};
-                    for (int i = 0; i < 512; ++i) {
-                      if (i != unwritten) view.store(i, 1);
-                    }
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, view.address, isa::Coords{0, 0});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  {codes.bytes.allocation("codes")}};
+    const isa::SharedView<unsigned char> view{isa::shared_base()};
+    for (int i = 0; i < 512; ++i) {
+      if (i != unwritten) view.store(i, 1);
+    }
+    isa::fence_proxy_async_shared();
+    store_until_written(map, view.address, isa::Coords{0, 0});
   };
-  expect_clean(with(-1));
-  for (const int byte : {0, 13, 15, 255, 511}) expect_found(with(byte), Check::uninitialised_read);
+  expect_clean(Kernel{one_thread, chosen(with, -1), {codes.bytes.allocation("codes")}});
+  for (const int byte : {0, 13, 15, 255, 511})
+    expect_found(Kernel{one_thread, chosen(with, byte), {codes.bytes.allocation("codes")}},
+                 Check::uninitialised_read);
 }
 
 TEST(SubByteCopyTest, MapsThatThereAreNot) {
@@ -290,8 +273,7 @@ TEST(SubByteCopyTest, MapsThatThereAreNot) {
   ASSERT_EQ(invalid(packed), std::nullopt);
   const auto expect_refused = [](TensorMapFields f, auto change, const char* why) {
     change(f);
-    const auto fault = invalid(f);
-    ASSERT_TRUE(fault.has_value()) << why;
+    const auto fault = must(invalid(f), why);
     expect_contains(*fault, why);
   };
   using F = TensorMapFields;
@@ -324,8 +306,7 @@ TEST(SubByteCopyTest, CoordinatesAndCopiesThatThereAreNot) {
     return Kernel{one_thread,
                   [=] {
                     const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
+                    make_barrier(bar, 1);
                     body(map, bar);
                   },
                   {codes.bytes.allocation("codes", true)}};

@@ -4,6 +4,7 @@
 
 #include "tests/model/mutants.h"
 #include "tests/model/scaled_product.h"
+#include "tests/must.h"
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
@@ -274,8 +275,7 @@ std::vector<std::uint32_t> copied(const std::vector<unsigned char>& image,
         isa::sync_threads(128);
         if (isa::warp_index() == 0) isa::tcgen05_deallocate<1>(tmem, 512);
       }};
-  const Report report = run(kernel, Options{});
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, Options{}));
   return got;
 }
 
@@ -353,10 +353,8 @@ void check_widening(int bits) {
     std::copy_n(piece.begin(), 2 * bits, image.begin() + row * 16);
     std::memcpy(expected.data() + row * 8, wide.data(), 16);
   }
-  atom::Descriptor d;
-  d.stride = 128;
-  d.leading = 16;
-  EXPECT_EQ((copied<isa::TmemCopy::b128x128, Widen>(image, d)), expected);
+  EXPECT_EQ((copied<isa::TmemCopy::b128x128, Widen>(image, {.leading = 16, .stride = 128})),
+            expected);
 }
 
 TEST(Tcgen05CopyTest, Widening) {

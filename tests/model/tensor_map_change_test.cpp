@@ -76,8 +76,7 @@ class MapChangeTest : public testing::Test {
   }
   void acquire(int slot = 0) { isa::fence_proxy_tensormap_acquire(slots_.data()[slot]); }
   void start_load(int slot = 0) {
-    isa::mbarrier_arrive_expect(barrier(), changed_box_bytes);
-    isa::tensor_load(box_at(), slots_.data()[slot], barrier(), isa::Coords{0, 0});
+    expect_load(changed_box_bytes, box_at(), slots_.data()[slot], barrier(), isa::Coords{0, 0});
   }
   static void wait(int parity = 0) { isa::mbarrier_wait<Scope::cta>(barrier(), parity); }
 
@@ -92,8 +91,7 @@ TEST_F(MapChangeTest, ALoadEndsWhereTheNewMapEnds) {
   std::vector<std::uint16_t> seen(128);
   const Kernel k = kernel(32, [&] {
     if (isa::lane_index() == 0) {
-      isa::mbarrier_init(barrier(), 1);
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 1);
     }
     publish(5);
     if (isa::lane_index() == 0) {
@@ -118,9 +116,7 @@ TEST_F(MapChangeTest, AStoreEndsWhereTheNewMapEnds) {
     isa::sync_warp();
     if (isa::lane_index() == 0) {
       acquire();
-      isa::tensor_store(slots_.data()[0], box_at(), isa::Coords{0, 0});
-      isa::bulk_commit();
-      isa::bulk_wait<0>();
+      store_until_written(slots_.data()[0], box_at(), isa::Coords{0, 0});
     }
   });
   expect_clean(k);
@@ -131,43 +127,46 @@ TEST_F(MapChangeTest, AStoreEndsWhereTheNewMapEnds) {
 
 TEST_F(MapChangeTest, OnlyMapsAreChangedAndOnlyIntoMaps) {
   const auto change = [&](bool is_map, const std::function<void()>& how) {
-    return kernel(32, [=, this] {
-      if (is_map) {
-        copy_template();
-      } else {
-        isa::SharedView<std::uint32_t>{map_at()}.store(isa::lane_index(), 7);
-      }
-      isa::sync_warp();
-      if (isa::lane_index() == 0) how();
-    });
+    if (is_map) {
+      copy_template();
+    } else {
+      isa::SharedView<std::uint32_t>{map_at()}.store(isa::lane_index(), 7);
+    }
+    isa::sync_warp();
+    if (isa::lane_index() == 0) how();
   };
   const auto right = [this] { narrow(8); };
-  expect_clean(change(true, right));
-  expect_found(change(false, right), Check::tensor_map);
-  expect_found(change(true, [this] { narrow(0); }), Check::tensor_map);
-  expect_found(
-      change(true, [this] { isa::tensormap_replace_global_address(map_at(), tensor_.data() + 1); }),
-      Check::tensor_map);
-  expect_found(change(true, [] { isa::tensormap_replace_global_dim<2>(map_at(), 8); }),
+  expect_clean(kernel(32, chosen(change, true, right)));
+  expect_found(kernel(32, chosen(change, false, right)), Check::tensor_map);
+  expect_found(kernel(32, chosen(change, true, [this] { narrow(0); })), Check::tensor_map);
+  expect_found(kernel(32, chosen(change, true,
+                                 [this] {
+                                   isa::tensormap_replace_global_address(map_at(),
+                                                                         tensor_.data() + 1);
+                                 })),
                Check::tensor_map);
-  expect_found(change(true, [] { isa::tensormap_replace_global_dim<1>(map_at() + 64, 8); }),
+  expect_found(
+      kernel(32, chosen(change, true, [] { isa::tensormap_replace_global_dim<2>(map_at(), 8); })),
+      Check::tensor_map);
+  expect_found(kernel(32, chosen(change, true,
+                                 [] { isa::tensormap_replace_global_dim<1>(map_at() + 64, 8); })),
                Check::misaligned);
 }
 
 TEST_F(MapChangeTest, AWarpCopiesOneMapToAPlaceForMaps) {
   const auto copy = [&](const std::function<TensorMap*()>& to) {
-    return kernel(32, [=, this] {
-      copy_template();
-      isa::sync_warp();
-      isa::tensormap_cp_fenceproxy(to(), map_at());
-    });
+    copy_template();
+    isa::sync_warp();
+    isa::tensormap_cp_fenceproxy(to(), map_at());
   };
   TensorMap* const slot = slots_.data();
-  expect_clean(copy([=] { return slot; }));
-  expect_found(copy([=] { return slot + isa::lane_index() % 2; }), Check::divergence);
-  expect_found(copy([=] { return slot + 100; }), Check::global_bounds);
+  expect_clean(kernel(32, chosen(copy, [=] { return slot; })));
+  expect_found(kernel(32, chosen(copy, [=] { return slot + isa::lane_index() % 2; })),
+               Check::divergence);
+  expect_found(kernel(32, chosen(copy, [=] { return slot + 100; })), Check::global_bounds);
   const auto half = reinterpret_cast<std::uintptr_t>(slot) + 64;
-  expect_found(copy([=] { return reinterpret_cast<TensorMap*>(half); }), Check::misaligned);
+  expect_found(kernel(32, chosen(copy, [=] { return reinterpret_cast<TensorMap*>(half); })),
+               Check::misaligned);
   // Half a warp cannot.
   expect_found(kernel(16, [=] { isa::tensormap_cp_fenceproxy(slot, map_at()); }),
                Check::divergence);
@@ -177,29 +176,27 @@ TEST_F(MapChangeTest, AWarpCopiesOneMapToAPlaceForMaps) {
 TEST_F(MapChangeTest, AUseNeedsAnAcquireByItsOwnThread) {
   enum class Acquire { nobody, another, before, self };
   const auto body = [&](Acquire by) {
-    return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      if (isa::lane_index() == 0 && by == Acquire::before) acquire();
-      isa::sync_warp();
-      publish(8);
-      if (isa::lane_index() == 1 && by == Acquire::another) acquire();
-      isa::sync_warp();
-      if (isa::lane_index() == 0) {
-        if (by == Acquire::self) acquire();
-        start_load();
-        wait();
-      }
-    });
+    if (isa::lane_index() == 0) {
+      make_barrier(barrier(), 1);
+    }
+    if (isa::lane_index() == 0 && by == Acquire::before) acquire();
+    isa::sync_warp();
+    publish(8);
+    if (isa::lane_index() == 1 && by == Acquire::another) acquire();
+    isa::sync_warp();
+    if (isa::lane_index() == 0) {
+      if (by == Acquire::self) acquire();
+      start_load();
+      wait();
+    }
   };
-  expect_clean(body(Acquire::self));
-  expect_found(body(Acquire::nobody), Check::tensor_map_changed);
-  expect_found(body(Acquire::another), Check::tensor_map_changed);
-  expect_found(body(Acquire::before), Check::tensor_map_changed);
-  expect_contains(sentence(body(Acquire::before), Check::tensor_map_changed), "of maps");
-  expect_contains(sentence(body(Acquire::nobody), Check::tensor_map_changed),
+  expect_clean(kernel(32, chosen(body, Acquire::self)));
+  expect_found(kernel(32, chosen(body, Acquire::nobody)), Check::tensor_map_changed);
+  expect_found(kernel(32, chosen(body, Acquire::another)), Check::tensor_map_changed);
+  expect_found(kernel(32, chosen(body, Acquire::before)), Check::tensor_map_changed);
+  expect_contains(sentence(kernel(32, chosen(body, Acquire::before)), Check::tensor_map_changed),
+                  "of maps");
+  expect_contains(sentence(kernel(32, chosen(body, Acquire::nobody)), Check::tensor_map_changed),
                   "fence_proxy_tensormap_acquire");
 }
 
@@ -208,11 +205,9 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
   *slots_.data() = map_;
   const auto body = [&](bool acquires, const TensorMap* map) {
     Kernel k = kernel(1, [=] {
-      isa::mbarrier_init(barrier(), 1);
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 1);
       if (acquires) isa::fence_proxy_tensormap_acquire(*map);
-      isa::mbarrier_arrive_expect(barrier(), changed_box_bytes);
-      isa::tensor_load(box_at(), *map, barrier(), isa::Coords{0, 0});
+      expect_load(changed_box_bytes, box_at(), *map, barrier(), isa::Coords{0, 0});
       wait();
     });
     k.memory.back().writable = false;
@@ -223,41 +218,12 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
   expect_clean(body(false, &map_));  // a parameter
 }
 
-TEST_F(MapChangeTest, AMapThatIsWrittenIsReleased) {
-  const auto body = [&](bool releases) {
-    return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      copy_template();
-      isa::sync_warp();
-      if (releases) {
-        isa::tensormap_cp_fenceproxy(slots_.data(), map_at());
-      } else if (isa::lane_index() < 16) {
-        const auto lane = isa::lane_index();
-        isa::GlobalView<std::uint64_t>{slots_.data()->opaque}.store(lane, map_.opaque[lane]);
-      }
-      isa::sync_warp();
-      if (isa::lane_index() == 0) {
-        acquire();
-        start_load();
-        wait();
-      }
-    });
-  };
-  expect_clean(body(true));
-  expect_found(body(false), Check::tensor_map_changed);
-  expect_contains(sentence(body(false), Check::tensor_map_changed), "tensormap_cp_fenceproxy");
-}
-
 // A copy without its release, as a mutant makes it: nothing of this grid uses the map.
 TEST_F(MapChangeTest, AMapThatIsLeftToLaterGridsIsReleased) {
   const Kernel k = kernel(32, [&] { publish(8); });
   Options how;
   how.count_sites = true;
-  const Report unbroken = run(k, how);
-  EXPECT_TRUE(unbroken.clean()) << unbroken.text();
+  const Report unbroken = must_be_clean(run(k, how));
   int weakened = 0;
   for (const Mutation& m : mutations(unbroken.sites)) {
     if (m.at != SyncKind::map_release || m.kind != Mutation::Kind::weaken) continue;
@@ -272,101 +238,73 @@ TEST_F(MapChangeTest, AMapThatIsLeftToLaterGridsIsReleased) {
 TEST_F(MapChangeTest, TheCopyKnowsOfTheChange) {
   // Lanes meet between the template and the change, between it and the copy, and before the next.
   const auto body = [&](int missing) {
-    return kernel(32, [=, this] {
-      const auto meet = [&](int i) {
-        if (i != missing) isa::sync_warp();
-      };
-      copy_template();
-      meet(0);
-      if (isa::lane_index() == 0) narrow(8);
-      meet(1);
-      isa::tensormap_cp_fenceproxy(slots_.data(), map_at());
-      meet(2);
-      if (isa::lane_index() == 0) narrow(4);
-      meet(3);
-      isa::tensormap_cp_fenceproxy(slots_.data() + 1, map_at());
-    });
+    const auto meet = [&](int i) {
+      if (i != missing) isa::sync_warp();
+    };
+    copy_template();
+    meet(0);
+    if (isa::lane_index() == 0) narrow(8);
+    meet(1);
+    isa::tensormap_cp_fenceproxy(slots_.data(), map_at());
+    meet(2);
+    if (isa::lane_index() == 0) narrow(4);
+    meet(3);
+    isa::tensormap_cp_fenceproxy(slots_.data() + 1, map_at());
   };
-  expect_clean(body(-1));
+  expect_clean(kernel(32, chosen(body, -1)));
   for (const int missing : {1, 2, 3}) {
     SCOPED_TRACE(missing);
-    const Report report = run(body(missing), Options{});
+    const Report report = run(kernel(32, chosen(body, missing)), Options{});
     EXPECT_TRUE(report.has(Check::data_race)) << report.text();
   }
   // The lane that runs first changes what is half written.
-  EXPECT_TRUE(run(body(0), Options{}).has(Check::uninitialised_read));
-}
-
-TEST_F(MapChangeTest, AMapStaysWhileALoadGoesThroughIt) {
-  const auto body = [&](bool waits) {
-    return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      publish(8);
-      if (isa::lane_index() == 0) {
-        acquire();
-        start_load();
-      }
-      if (isa::lane_index() == 0 && waits) wait();
-      isa::sync_warp();
-      publish(4);
-      if (isa::lane_index() == 0) wait();
-    });
-  };
-  expect_clean(body(true));
-  expect_found(body(false), Check::tensor_map_changed);
+  EXPECT_TRUE(run(kernel(32, chosen(body, 0)), Options{}).has(Check::uninitialised_read));
 }
 
 TEST_F(MapChangeTest, AMapStaysWhileAStoreGoesThroughIt) {
   const auto body = [&](bool complete) {
-    return kernel(32, [=, this] {
-      publish(8);
-      isa::SharedView<isa::Words<2>>{box_at()}.store(isa::lane_index(), {1, 2});
-      isa::fence_proxy_async_shared();
-      isa::sync_warp();
-      if (isa::lane_index() == 0) {
-        acquire();
-        isa::tensor_store(slots_.data()[0], box_at(), isa::Coords{0, 0});
-        isa::bulk_commit();
-        if (complete) {
-          isa::bulk_wait<0>();
-        } else {
-          isa::bulk_wait_read<0>();
-        }
+    publish(8);
+    isa::SharedView<isa::Words<2>>{box_at()}.store(isa::lane_index(), {1, 2});
+    isa::fence_proxy_async_shared();
+    isa::sync_warp();
+    if (isa::lane_index() == 0) {
+      acquire();
+      isa::tensor_store(slots_.data()[0], box_at(), isa::Coords{0, 0});
+      isa::bulk_commit();
+      if (complete) {
+        isa::bulk_wait<0>();
+      } else {
+        isa::bulk_wait_read<0>();
       }
-      isa::sync_warp();
-      publish(4);
-      if (isa::lane_index() == 0) isa::bulk_wait<0>();
-    });
+    }
+    isa::sync_warp();
+    publish(4);
+    if (isa::lane_index() == 0) isa::bulk_wait<0>();
   };
-  expect_clean(body(true));
-  expect_found(body(false), Check::tensor_map_changed);
-  expect_contains(sentence(body(false), Check::tensor_map_changed), "not bulk_wait_read");
+  expect_clean(kernel(32, chosen(body, true)));
+  expect_found(kernel(32, chosen(body, false)), Check::tensor_map_changed);
+  expect_contains(sentence(kernel(32, chosen(body, false)), Check::tensor_map_changed),
+                  "not bulk_wait_read");
 }
 
 // Between warps: the barrier, then the acquire.
 TEST_F(MapChangeTest, TheAcquireFollowsTheBarrier) {
   const auto body = [&](bool after) {
-    return kernel(64, [=, this] {
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      isa::sync_threads(64);
-      if (isa::warp_index() == 0) publish(8);
-      if (isa::thread_index() == 32 && !after) acquire();
-      isa::sync_threads(64);
-      if (isa::thread_index() == 32) {
-        if (after) acquire();
-        start_load();
-        wait();
-      }
-    });
+    if (isa::thread_index() == 0) {
+      make_barrier(barrier(), 1);
+    }
+    isa::sync_threads(64);
+    if (isa::warp_index() == 0) publish(8);
+    if (isa::thread_index() == 32 && !after) acquire();
+    isa::sync_threads(64);
+    if (isa::thread_index() == 32) {
+      if (after) acquire();
+      start_load();
+      wait();
+    }
   };
-  expect_clean(body(true));
-  const Report report = run(body(false), Options{});
+  expect_clean(kernel(64, chosen(body, true)));
+  const Report report = run(kernel(64, chosen(body, false)), Options{});
   EXPECT_TRUE(report.has(Check::tensor_map_changed) || report.has(Check::tensor_map))
       << report.text();
 }

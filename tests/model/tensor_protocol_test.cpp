@@ -136,8 +136,7 @@ Kernel worker(Memory<std::uint32_t>& done, int ctas, bool asks, int work = 0) {
       for (int i = 0; i < stride; ++i) tile(isa::cta_index() + i * ctas);
       return;
     }
-    isa::mbarrier_init(answered, 1, {"answered"});
-    isa::fence_mbarrier_init();
+    make_barrier(answered, 1, {"answered"});
     int next = isa::cta_index();
     for (int round = 0;; ++round) {
       isa::mbarrier_arrive_expect(answered, 16);
@@ -164,8 +163,7 @@ Options on(int sms, int occupied = -1) {
 Trace traced(const Kernel& kernel, Options how) {
   Trace trace;
   how.trace = &trace;
-  const Report report = run(kernel, how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, how));
   EXPECT_EQ(trace.fault(), "");
   return trace;
 }
@@ -177,8 +175,7 @@ TEST(LaunchQueue, EveryTileIsDoneOnce) {
     Options how = schedule;
     how.sms = 3;
     SCOPED_TRACE(text(how));
-    const Report report = run(worker(done, 12, true), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(worker(done, 12, true), how));
     for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(done[i], 1U) << "tile " << i;
   }
 }

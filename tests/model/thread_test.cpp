@@ -40,8 +40,7 @@ TEST(ThreadTest, ResidentClustersAreThoseThatTheSmsHold) {
     const Report report = run({.ctas = 4, .threads = 1, .shared_bytes = 16}, how, {}, [&] {
       ++started;
       const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
+      make_barrier(bar, 1);
       if (started == 4) return;
       isa::mbarrier_wait<Scope::cta>(bar, 0);
     });
@@ -67,9 +66,7 @@ TEST(ThreadTest, AnInterruptibleEndsARunAndNoOther) {
     const Interruptible inner([&] { return ++asked == 3; });
     for (const Mode mode : {Mode::latest, Mode::random, Mode::starve, Mode::timed}) {
       asked = 0;
-      Options how;
-      how.mode = mode;
-      EXPECT_THROW((void)run(shape, how, {}, forever), Interrupted);
+      EXPECT_THROW((void)run(shape, in_mode(mode), {}, forever), Interrupted);
       EXPECT_EQ(asked, 3);
       EXPECT_EQ(inside, 0);
     }
@@ -251,8 +248,7 @@ TEST(WarpTest, MatrixRowsAre16ByteAligned) {
 TEST(BarrierTest, AFreshBarrierHasCompletedParityOne) {
   expect_clean({{.threads = 1, .shared_bytes = 64}, [] {
                   const SharedAddress bar = isa::shared_base();
-                  isa::mbarrier_init(bar, 1);
-                  isa::fence_mbarrier_init();
+                  make_barrier(bar, 1);
                   isa::mbarrier_wait<Scope::cta>(bar, 1);
                   EXPECT_TRUE(isa::mbarrier_test_wait<Scope::cta>(bar, 1));
                   EXPECT_FALSE(isa::mbarrier_test_wait<Scope::cta>(bar, 0));
@@ -273,8 +269,7 @@ TEST(BarrierTest, TryWaitMayAnswerFalse) {
       int refusals = 0;
       const Report report = run({.threads = 1, .shared_bytes = 64}, how, {}, [&] {
         const SharedAddress bar = isa::shared_base();
-        isa::mbarrier_init(bar, 1);
-        isa::fence_mbarrier_init();
+        make_barrier(bar, 1);
         isa::mbarrier_arrive<Scope::cta>(bar);
         for (int i = 0; i < 100; ++i) {
           EXPECT_TRUE(isa::mbarrier_test_wait<Scope::cta>(bar, 0));
@@ -345,15 +340,13 @@ Outcome relay(const Options& how) {
     const SharedAddress bar = isa::shared_base();
     const SharedAddress buffer = bar + 1024;
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
+      make_barrier(bar, 1);
     }
     isa::sync_threads(64);
     for (int i = 0; i < 8; ++i) {
       const int row = isa::cta_index() * 8 + i;
       if (isa::thread_index() == 0) {
-        isa::mbarrier_arrive_expect(bar, 32);
-        isa::tensor_load(buffer, in, bar, isa::Coords{0, row});
+        expect_load(32, buffer, in, bar, isa::Coords{0, row});
       }
       while (!isa::mbarrier_try_wait<Scope::cta>(bar, i & 1))
         isa::mbarrier_wait<Scope::cta>(bar, i & 1);
@@ -364,9 +357,7 @@ Outcome relay(const Options& how) {
       isa::fence_proxy_async_shared();
       isa::sync_threads(64);
       if (isa::thread_index() == 0) {
-        isa::tensor_store(out, buffer, isa::Coords{0, row});
-        isa::bulk_commit();
-        isa::bulk_wait_read<0>();
+        store_until_read(out, buffer, isa::Coords{0, row});
       }
       isa::sync_threads(64);
     }

@@ -25,8 +25,7 @@ std::int64_t clocks(const Kernel& kernel, const char* device, double cold_share 
   how.machine = known_machine(device);
   how.cold_share = cold_share;
   how.trace = &trace;
-  const Report report = run(kernel, how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, how));
   return trace.end();
 }
 

@@ -32,8 +32,7 @@ Trace traced(const Kernel& kernel, Mode mode = Mode::timed) {
   Options how;
   how.mode = mode;
   how.trace = &trace;
-  const Report report = run(kernel, how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, how));
   EXPECT_EQ(trace.fault(), "");
   return trace;
 }
@@ -146,8 +145,7 @@ Kernel loads(Memory<std::uint16_t>& source, int count, int stages) {
         const isa::Mark mark("box %", i);
         const int s = i % stages;
         isa::mbarrier_wait<isa::Scope::cta>(empty + s * 8, (i / stages & 1) ^ 1, {"empty", s});
-        isa::mbarrier_arrive_expect(full + s * 8, 8192);
-        isa::tensor_load(base + s * 8192, map, full + s * 8, isa::Coords{0, 0});
+        expect_load(8192, base + s * 8192, map, full + s * 8, isa::Coords{0, 0});
       }
     } else if (isa::thread_index() >= 32) {
       isa::set_role("consumer");

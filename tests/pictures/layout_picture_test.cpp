@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/draws.h"
+#include "tests/must.h"
 #include "tests/pictures/drawn.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/text.h"
@@ -120,11 +121,9 @@ TEST(LayoutPicture, Composition) {
 TEST(LayoutPicture, Divisions) {
   for (const char* operation : {"logical_divide", "zipped_divide", "tiled_divide"}) {
     SCOPED_TRACE(operation);
-    LayoutAsk ask;
-    ask.layout = "(6,8):(8,1)";
-    ask.operation = operation;
-    ask.with = "<3:1,4:2>";
-    const View view = layout_picture(ask).views.front();
+    const View view =
+        layout_picture({.layout = "(6,8):(8,1)", .operation = operation, .with = "<3:1,4:2>"})
+            .views.front();
     ASSERT_EQ(view.table.rows.size(), 96U);
     std::map<int, std::string> tile_of, colour_of;
     std::map<std::string, int> count;
@@ -144,11 +143,9 @@ TEST(LayoutPicture, Divisions) {
 
 // Tiles that hang over the edge: what is inside is told from it, and keeps its tile.
 TEST(LayoutPicture, TilesThatHangOver) {
-  LayoutAsk ask;
-  ask.layout = "(8,16):(1,8)";
-  ask.operation = "logical_divide";
-  ask.with = "<3:1,5:1>";
-  const View view = layout_picture(ask).views.front();
+  const View view =
+      layout_picture({.layout = "(8,16):(1,8)", .operation = "logical_divide", .with = "<3:1,5:1>"})
+          .views.front();
   ASSERT_EQ(view.table.rows.size(), 128U + 9 * 20);
   for (std::size_t i = 0; i < 128; ++i) {
     const int tile = static_cast<int>(i % 8 / 3 + i / 8 / 5 * 3);
@@ -186,11 +183,9 @@ TEST(LayoutPicture, TiledCopies) {
 TEST(LayoutPicture, CopiesOfAProduct) {
   for (const char* operation : {"logical_product", "blocked_product", "raked_product"}) {
     SCOPED_TRACE(operation);
-    LayoutAsk ask;
-    ask.layout = "(2,2):(1,2)";
-    ask.operation = operation;
-    ask.with = "(3,4):(4,1)";
-    const View view = layout_picture(ask).views.front();
+    const View view =
+        layout_picture({.layout = "(2,2):(1,2)", .operation = operation, .with = "(3,4):(4,1)"})
+            .views.front();
     ASSERT_EQ(view.table.rows.size(), 4U + 12 + 48);
     std::map<std::string, std::set<int>> copies;
     for (std::size_t i = 16; i < 64; ++i) {
@@ -219,11 +214,11 @@ TEST(LayoutPicture, Refusals) {
   ask.layout = "(65,64)";
   EXPECT_EQ(refusal(ask), "a picture of 4160 cells is too large to read; the most is 4096.");
   ask.layout = "<3:1,4:1>";
-  EXPECT_NE(refusal(ask).find("no layout"), std::string::npos);
+  expect_contains(refusal(ask), "no layout");
   ask.layout = "(2,2)";
   ask.operation = "logical_product";
   ask.with = "<2:1,2:1>";
-  EXPECT_NE(refusal(ask).find("cuts mode by mode"), std::string::npos);
+  expect_contains(refusal(ask), "cuts mode by mode");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // tensor memory against what fits in it.
 #include <gtest/gtest.h>
 
+#include "tests/must.h"
 #include "tests/pictures/drawn.h"
 #include "warpwright/atom/umma.h"
 #include "warpwright/layout/error.h"
@@ -160,7 +161,7 @@ TEST(TilePicture, LiesWhereTheTensorCoreReads) {
       // wgmma reads elements of 8 bits and more.
       EXPECT_EQ(descriptor.table.rows.size(), tile.element_bits >= 8 ? 12U : 7U);
       EXPECT_EQ(static_cast<int>(picture.views[2].table.rows.size()), atom::k_block_count(tile));
-      EXPECT_NE(picture.views[3].svg.find("as it lies: no conflict"), std::string::npos);
+      expect_contains(picture.views[3].svg, "as it lies: no conflict");
     }
   }
 }
@@ -200,7 +201,7 @@ TEST(TilePicture, LongK) {
 TEST(TilePicture, ConflictsWithoutTheXor) {
   const atom::OperandTile tile{64, 64, 16, atom::Major::k, atom::SmemSwizzle::b128};
   const View banks = tile_picture({tile, "bf16"}).views[3];
-  EXPECT_NE(banks.svg.find("without the XOR: 8 times the time"), std::string::npos);
+  expect_contains(banks.svg, "without the XOR: 8 times the time");
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(word(banks, i, "banks"), std::to_string(4 * i) + "-" + std::to_string(4 * i + 3));
     EXPECT_EQ(word(banks, 8 + i, "banks"), "0-3");

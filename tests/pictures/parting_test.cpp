@@ -1,5 +1,6 @@
 // Where two runs part.
 #include "warpwright/pictures/parting.h"
+#include "tests/must.h"
 
 #include <gtest/gtest.h>
 
@@ -48,8 +49,7 @@ TEST(Parting, RunsThatDoTheSameDoNotPart) {
 TEST(Parting, TheFirstDifferenceOfARole) {
   const MadeRun whole = run_of({{1, "a"}, {5, "b"}, {9, "c"}});
   const MadeRun broken = run_of({{1, "a"}, {6, "x"}, {9, "c"}});
-  const auto part = parting(whole.kept(), broken.kept());
-  ASSERT_TRUE(part.has_value());
+  const auto part = must(parting(whole.kept(), broken.kept()));
   EXPECT_EQ(part->time, 5);
   EXPECT_EQ(part->where, "producer");
   EXPECT_EQ(part->whole->what, "b");
@@ -64,8 +64,7 @@ TEST(Parting, AnArrivalThatNeverComes) {
   arrives.push_back(event(Kind::pass, 5, "consumer 0 (warp 4)"));
   const MadeRun whole = run_of({{1, "a"}, {8, "b"}}, arrives);
   const MadeRun broken = run_of({{1, "a"}, {8, "b"}}, waits);
-  const auto part = parting(whole.kept(), broken.kept());
-  ASSERT_TRUE(part.has_value());
+  const auto part = must(parting(whole.kept(), broken.kept()));
   EXPECT_EQ(part->time, 4);
   EXPECT_EQ(part->where, "full[0]");
   EXPECT_TRUE(part->whole.has_value());

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/must.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/product/known_devices.h"
@@ -39,17 +40,13 @@ std::array<GemmProblem, 2> both(std::int64_t tokens, std::int64_t groups) {
 
 TEST(Alternatives, BytesDecideForFewTokensAndConversionForMany) {
   const DeviceFacts h200 = *known_facts("h200");
-  const auto few = plan_fastest(both(8 * 16, 8), h200);
-  ASSERT_TRUE(few) << few.reason();
+  const auto few = must(plan_fastest(both(8 * 16, 8), h200));
   EXPECT_EQ(few->index, 0U) << few->plan.reason;
   EXPECT_TRUE(few->plan.problem.packed);
-  EXPECT_NE(few->plan.reason.find("packed mxf4 weights in "), std::string::npos);
-  EXPECT_NE(few->plan.reason.find(", predicted to be faster than e4m3 weights in "),
-            std::string::npos)
-      << few->plan.reason;
-  EXPECT_NE(few->plan.explain().find(few->plan.reason), std::string::npos);
-  const auto many = plan_fastest(both(8 * 4096, 8), h200);
-  ASSERT_TRUE(many) << many.reason();
+  expect_contains(few->plan.reason, "packed mxf4 weights in ");
+  expect_contains(few->plan.reason, ", predicted to be faster than e4m3 weights in ");
+  expect_contains(few->plan.explain(), few->plan.reason);
+  const auto many = must(plan_fastest(both(8 * 4096, 8), h200));
   EXPECT_EQ(many->index, 1U) << many->plan.reason;
   EXPECT_FALSE(many->plan.problem.packed);
 }
@@ -58,11 +55,9 @@ TEST(Alternatives, BytesDecideForFewTokensAndConversionForMany) {
 TEST(Alternatives, TheChosenPlanIsThatOfItsProduct) {
   const DeviceFacts h200 = *known_facts("h200");
   const auto products = both(8 * 64, 8);
-  const auto chosen = plan_fastest(products, h200);
-  ASSERT_TRUE(chosen) << chosen.reason();
+  const auto chosen = must(plan_fastest(products, h200));
   for (std::size_t i = 0; i < products.size(); ++i) {
-    const auto alone = plan(products[i], h200);
-    ASSERT_TRUE(alone) << alone.reason();
+    const auto alone = must(plan(products[i], h200));
     EXPECT_GE(alone->cost, chosen->plan.cost);
     if (i == chosen->index) {
       EXPECT_EQ(alone->name(), chosen->plan.name());
@@ -73,8 +68,7 @@ TEST(Alternatives, TheChosenPlanIsThatOfItsProduct) {
 TEST(Alternatives, BitsThatMustNotDependOnMTakeTheFirst) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {8 * 16, 8 * 4096}) {
-    const auto chosen = plan_fastest(both(tokens, 8), h200, {.batch_invariant = true});
-    ASSERT_TRUE(chosen) << chosen.reason();
+    const auto chosen = must(plan_fastest(both(tokens, 8), h200, {.batch_invariant = true}));
     EXPECT_EQ(chosen->index, 0U);
   }
 }
@@ -100,8 +94,7 @@ TEST(Alternatives, WithoutAKernelTheOtherIsTaken) {
 // Packed weights have kernels only on Hopper.
 TEST(Alternatives, WhatADeviceHasNoKernelsForIsLeftOut) {
   const DeviceFacts b200 = *known_facts("b200");
-  const auto chosen = plan_fastest(both(256, 0), b200);
-  ASSERT_TRUE(chosen) << chosen.reason();
+  const auto chosen = must(plan_fastest(both(256, 0), b200));
   EXPECT_EQ(chosen->index, 1U);
   EXPECT_TRUE(chosen->plan.reason.find("predicted to be faster than") == std::string::npos)
       << chosen->plan.reason;
@@ -111,11 +104,8 @@ TEST(Alternatives, Refusals) {
   const DeviceFacts h200 = *known_facts("h200");
   auto products = both(128, 8);
   products[1].d.rows = products[1].a.rows = products[1].scale_a.rows = 256;
-  const auto other = plan_fastest(products, h200);
-  ASSERT_FALSE(other);
-  EXPECT_NE(other.reason().find("plans to choose among are of one product, but for its weights"),
-            std::string::npos)
-      << other.reason();
+  expect_contains(why_not(plan_fastest(products, h200)),
+                  "plans to choose among are of one product, but for its weights");
   EXPECT_FALSE(fastest(std::span<const Plan>{}));
   const auto good = both(128, 8);
   const std::array plans = {*plan(good[0], h200), *plan(good[1], *known_facts("h100"))};
@@ -150,17 +140,13 @@ std::array<MixtureProblem, 2> both_mixtures(std::int64_t tokens) {
 
 TEST(MixtureAlternatives, BytesDecideForFewTokensAndConversionForMany) {
   const DeviceFacts h200 = *known_facts("h200");
-  const auto few = plan_fastest(both_mixtures(8), h200);
-  ASSERT_TRUE(few) << few.reason();
+  const auto few = must(plan_fastest(both_mixtures(8), h200));
   EXPECT_EQ(few->index, 0U) << few->plan.reason;
   EXPECT_TRUE(few->plan.problem.is_packed());
   EXPECT_TRUE(few->plan.reason.starts_with("packed mxf4 weights in ")) << few->plan.reason;
-  EXPECT_NE(few->plan.reason.find(", predicted to be faster than e4m3 weights in "),
-            std::string::npos)
-      << few->plan.reason;
-  EXPECT_NE(few->plan.explain().find("\nchoice: " + few->plan.reason + "\n"), std::string::npos);
-  const auto many = plan_fastest(both_mixtures(16384), h200);
-  ASSERT_TRUE(many) << many.reason();
+  expect_contains(few->plan.reason, ", predicted to be faster than e4m3 weights in ");
+  expect_contains(few->plan.explain(), "\nchoice: " + few->plan.reason + "\n");
+  const auto many = must(plan_fastest(both_mixtures(16384), h200));
   EXPECT_EQ(many->index, 1U) << many->plan.reason;
   EXPECT_FALSE(many->plan.problem.is_packed());
 }
@@ -170,13 +156,11 @@ TEST(MixturePlans, LaunchesOfTheDescription) {
   const auto cost = [](double more) {
     MachineNumbers numbers = *known_machine("h200");
     numbers.launch_seconds += more;
-    const auto made = plan_moe(both_mixtures(64)[1], machine_facts(numbers));
-    EXPECT_TRUE(made) << made.reason();
+    const auto made = must(plan_moe(both_mixtures(64)[1], machine_facts(numbers)));
     return std::pair(made->cost - made->first.cost - made->second.cost, made->launches());
   };
   const auto [usual, launches] = cost(0);
-  const auto known = plan_moe(both_mixtures(64)[1], *known_facts("h200"));
-  ASSERT_TRUE(known);
+  const auto known = must(plan_moe(both_mixtures(64)[1], *known_facts("h200")));
   EXPECT_DOUBLE_EQ(usual, known->cost - known->first.cost - known->second.cost);
   const auto [slow, fewer] = cost(5e-6);
   EXPECT_LE(fewer, launches);
@@ -189,11 +173,9 @@ TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {1, 64, 1024}) {
     const auto mixtures = both_mixtures(tokens);
-    const auto chosen = plan_fastest(mixtures, h200);
-    ASSERT_TRUE(chosen) << chosen.reason();
+    const auto chosen = must(plan_fastest(mixtures, h200));
     for (std::size_t i = 0; i < mixtures.size(); ++i) {
-      const auto alone = plan_moe(mixtures[i], h200);
-      ASSERT_TRUE(alone) << alone.reason();
+      const auto alone = must(plan_moe(mixtures[i], h200));
       // Launches beside them, of which products that ask for weights early save some.
       double saved = 0;
       for (const PlannedStep& step : alone->steps()) saved += step.asks_early ? 3e-6 : 0;
@@ -210,8 +192,7 @@ TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
 TEST(MixtureAlternatives, BitsThatMustNotDependOnTokensTakeTheFirst) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {8, 16384}) {
-    const auto chosen = plan_fastest(both_mixtures(tokens), h200, {.batch_invariant = true});
-    ASSERT_TRUE(chosen) << chosen.reason();
+    const auto chosen = must(plan_fastest(both_mixtures(tokens), h200, {.batch_invariant = true}));
     EXPECT_EQ(chosen->index, 0U);
   }
 }
@@ -225,9 +206,8 @@ TEST(MixtureAlternatives, Refusals) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.reason().find("plan 1 is of 65 tokens x 4096, top-2 of 8 experts"), 0U)
       << refused.reason();
-  EXPECT_NE(refused.reason().find("plans to choose among are of one mixture, but for its weights"),
-            std::string::npos)
-      << refused.reason();
+  expect_contains(refused.reason(),
+                  "plans to choose among are of one mixture, but for its weights");
   EXPECT_FALSE(fastest(std::span<const MixturePlan>{}));
   const std::array plans = {*plan_moe(good[0], h200), *plan_moe(good[1], *known_facts("h100"))};
   EXPECT_EQ(fastest(plans).refusal().code, RefusalCode::wrong_device);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/must.h"
 #include "tests/plan/refused.h"
 #include "tests/problem_changes.h"
 #include "warpwright/kernel/hopper/faults.h"
@@ -86,8 +87,7 @@ void expect_refused(Scaling scaling, const std::vector<tests::Refused>& rows) {
 
 TEST(GroupedRules, TakesWhatIsRight) {
   for (const Scaling scaling : scalings) {
-    const auto made = plan(operands(scaling), model_facts());
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(operands(scaling), model_facts()));
     EXPECT_FALSE(mismatch(*made, operands(scaling)));
     EXPECT_FALSE(made->explain().empty());
   }
@@ -218,13 +218,11 @@ TEST(GroupedRules, RefusesWhatIsOfWholeProducts) {
   whole.groups.reset();
   whole.b.batch = 1;
   whole.scale_a.rows = whole.scale_b.rows = 1;
-  const auto made = plan(whole, model_facts());
-  ASSERT_FALSE(made.ok());
-  EXPECT_NE(made.reason().find("nearest scaling is tensor"), std::string::npos) << made.reason();
+  expect_contains(why_not(plan(whole, model_facts())), "nearest scaling is tensor");
   const auto other = plan(operands(Scaling::none), *known_facts("a100"));
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.code(), RefusalCode::no_device);
-  EXPECT_NE(other.reason().find("a100"), std::string::npos) << other.reason();
+  expect_contains(other.reason(), "a100");
   const auto search = plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), model_facts(),
                            {.search = kernel::Grouping::warp_scan});
   ASSERT_FALSE(search.ok());
@@ -233,8 +231,7 @@ TEST(GroupedRules, RefusesWhatIsOfWholeProducts) {
 
 TEST(GroupedRules, APlanIsForItsOperands) {
   const GemmOperands right = operands(Scaling::blockwise);
-  const auto made = plan(right, model_facts());
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(right, model_facts()));
   const Code code = Code::plan_mismatch;
   // Offsets change from launch to launch, as strides of scales; so may alpha.
   tests::expect_mismatches(*made, right,
@@ -249,8 +246,7 @@ TEST(GroupedRules, APlanIsForItsOperands) {
   // A plan that does not read A and B cannot begin to.
   GemmOperands unread = right;
   unread.alpha = 0;
-  const auto without = plan(unread, model_facts());
-  ASSERT_TRUE(without.ok()) << without.reason();
+  const auto without = must(plan(unread, model_facts()));
   EXPECT_EQ(mismatch(*without, right)->code, RefusalCode::plan_mismatch);
 }
 
@@ -259,23 +255,20 @@ TEST(GroupedChoice, FewTokensLieOnN) {
   for (const double tokens : {1.0, 8.0, 16.0, 32.0, 60.0}) {
     GemmProblem p = packed_grouped_problem(8 * static_cast<int>(tokens), 4096, 4096, 8, DType::e4m3,
                                            DType::bf16);
-    const auto made = plan(p, h200);
-    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto made = must(plan(p, h200));
     EXPECT_TRUE(made->facts().swap_ab) << tokens;
     EXPECT_GE(made->facts().result_rows, tokens);
-    EXPECT_NE(made->explain().find("tokens"), std::string::npos);
+    expect_contains(made->explain(), "tokens");
   }
   GemmProblem p = packed_grouped_problem(8 * 4096, 4096, 4096, 8, DType::e4m3, DType::bf16);
-  const auto made = plan(p, h200);
-  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto made = must(plan(p, h200));
   EXPECT_FALSE(made->facts().swap_ab);
   // The hint counts, not the mean: few groups hold all the tokens.
   p = packed_grouped_problem(8192, 4096, 4096, 256, DType::e4m3, DType::bf16);
   p.groups->expected_tokens = 4096;
-  const auto skewed = plan(p, h200);
-  ASSERT_TRUE(skewed.ok()) << skewed.reason();
+  const auto skewed = must(plan(p, h200));
   EXPECT_FALSE(skewed->facts().swap_ab);
-  EXPECT_NE(skewed->reason.find("4096 tokens expected"), std::string::npos) << skewed->reason;
+  expect_contains(skewed->reason, "4096 tokens expected");
 }
 
 // What `bench grouped` measured on an H200 (lengths all equal but for 32 x 8192, which is skewed):
@@ -372,8 +365,7 @@ void expect_choices(const Measured (&rows)[N], DType operand, Scaling scaling) {
         packed_grouped_problem(row.total, row.n, row.k, row.groups, operand, DType::bf16);
     p.scaling = scaling;
     p.groups->expected_lengths = LengthSpread::equal;
-    const auto all = candidates(p, *known_facts("h200"));
-    ASSERT_TRUE(all.ok()) << all.reason();
+    const auto all = must(candidates(p, *known_facts("h200")));
     const auto first = std::find_if(all->begin(), all->end(),
                                     [](const Plan& plan) { return is_common(plan.kernel); });
     ASSERT_NE(first, all->end());
@@ -455,8 +447,7 @@ TEST(RoutedChoice, NoTileThatHalfOfTheGroupsOverflow) {
   for (const Layer& l : layers) {
     for (const std::int64_t tokens : lengths_to(1024)) {
       for (const Kind& kind : kinds) {
-        const auto made = plan(layer(l.groups, tokens, l.n, l.k, kind), h200);
-        ASSERT_TRUE(made.ok()) << made.reason();
+        const auto made = must(plan(layer(l.groups, tokens, l.n, l.k, kind), h200));
         const int rows = made->facts().result_rows;
         if (rows >= widest) continue;  // also groups that are cut evenly
         const std::int64_t end = (tokens + rows - 1) / rows * rows;
@@ -485,8 +476,7 @@ TEST(RoutedChoice, EqualLengthsLoseOnePercentInTheMean) {
       p.groups->expected_lengths = LengthSpread::equal;
       const auto equal = plan(p, h200);
       ASSERT_TRUE(routed.ok() && equal.ok());
-      const auto same = plan(p, h200, {.cluster = routed->cluster, .kernel = routed->kernel});
-      ASSERT_TRUE(same.ok()) << same.reason();
+      const auto same = must(plan(p, h200, {.cluster = routed->cluster, .kernel = routed->kernel}));
       EXPECT_GE(same->cost, equal->cost);
       sum += same->cost / equal->cost - 1;
       ++count;
@@ -503,8 +493,7 @@ TEST(RoutedChoice, EqualLengthsFitTheirTile) {
     for (const Kind& kind : kinds) {
       GemmProblem p = layer(128, tokens, 1536, 2048, kind);
       p.groups->expected_lengths = LengthSpread::equal;
-      const auto equal = plan(p, h200);
-      ASSERT_TRUE(equal.ok()) << equal.reason();
+      const auto equal = must(plan(p, h200));
       EXPECT_GE(equal->facts().result_rows, tokens) << equal->name() << " for " << tokens;
     }
   }
@@ -519,8 +508,7 @@ TEST(RoutedChoice, NoPairsAtSeveralTilesAGroup) {
       for (const LengthSpread spread : {LengthSpread::routed, LengthSpread::equal}) {
         GemmProblem p = layer(128, 256, n, k, kind);
         p.groups->expected_lengths = spread;
-        const auto made = plan(p, h200);
-        ASSERT_TRUE(made.ok()) << made.reason();
+        const auto made = must(plan(p, h200));
         // But for one row, where pairs were as fast as anything.
         const bool as_fast =
             k == 768 && kind.scaling == Scaling::tensor && spread == LengthSpread::equal;
@@ -654,8 +642,7 @@ TEST(RoutedChoice, GroupsAreCutEvenlyWhereTailsCost) {
     if (kind.scaling == Scaling::blockwise)
       continue;  // no kernel does: one measured 1.3 times slower
     const GemmProblem p = layer(128, 256, 1536, 2048, kind);
-    const auto all = candidates(p, h200);
-    ASSERT_TRUE(all.ok()) << all.reason();
+    const auto all = must(candidates(p, h200));
     const auto best = [&](bool even) {
       double least = 1;
       for (const Plan& one : *all) {
@@ -691,17 +678,16 @@ TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {1, 30, 100, 128, 200, 256, 500, 1000, 3000}) {
     for (const std::int64_t groups : {1, 8, 64, 256}) {
-      const auto made = plan(
+      const auto made = must(plan(
           packed_grouped_problem(tokens * groups, 4096, 2048, groups, DType::e4m3, DType::bf16),
-          h200);
-      ASSERT_TRUE(made.ok()) << made.reason();
+          h200));
       EXPECT_EQ(made->facts().swap_ab ? made->cluster.n : made->cluster.m, 1)
           << made->name() << " for " << groups << " groups of " << tokens;
     }
   }
-  const auto asked = plan(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16),
-                          h200, {.cluster = atom::ClusterShape{2, 1}, .swap_ab = false});
-  ASSERT_TRUE(asked.ok()) << asked.reason();
+  const auto asked =
+      must(plan(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16), h200,
+                {.cluster = atom::ClusterShape{2, 1}, .swap_ab = false}));
   EXPECT_EQ(asked->cluster.m, 2);
 }
 
@@ -710,9 +696,8 @@ TEST(GroupedChoice, SearchByTheNumberOfGroups) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t groups : {8, 32, 64, 256}) {
     const auto made =
-        plan(packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16),
-             h200, {.tile_tokens = 64});
-    ASSERT_TRUE(made.ok()) << made.reason();
+        must(plan(packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16),
+                  h200, {.tile_tokens = 64}));
     EXPECT_EQ(grouping(hopper_config(*made)),
               groups <= 32 ? kernel::Grouping::linear_scan : kernel::Grouping::warp_scan)
         << groups;
@@ -723,33 +708,26 @@ TEST(GroupedChoice, WorkspaceAndGridDoNotDependOnLengths) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t total : {8, 80, 8000}) {
     const auto made =
-        plan(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
-    ASSERT_TRUE(made.ok()) << made.reason();
+        must(plan(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200));
     EXPECT_EQ(made->workspace_bytes, 16);
     EXPECT_EQ(made->ctas, 132);
   }
   const auto nothing =
-      plan(packed_grouped_problem(0, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
-  ASSERT_TRUE(nothing.ok()) << nothing.reason();
+      must(plan(packed_grouped_problem(0, 4096, 4096, 8, DType::bf16, DType::bf16), h200));
   EXPECT_EQ(nothing->ctas, 0);
 }
 
 TEST(GroupedChoice, AsTheCallerFixesIt) {
   const GemmProblem p = packed_grouped_problem(500, 512, 512, 7, DType::e4m3, DType::bf16);
-  const auto all = candidates(p, model_facts());
-  ASSERT_TRUE(all.ok()) << all.reason();
+  const auto all = must(candidates(p, model_facts()));
   EXPECT_GT(all->size(), 5U);
   for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].cost, (*all)[i].cost);
-  const auto vertical = plan(p, model_facts(), {.search = kernel::Grouping::binary_search});
-  ASSERT_TRUE(vertical.ok()) << vertical.reason();
+  const auto vertical = must(plan(p, model_facts(), {.search = kernel::Grouping::binary_search}));
   EXPECT_EQ(grouping(hopper_config(*vertical)), kernel::Grouping::binary_search);
   const auto tile =
-      plan(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
-  ASSERT_TRUE(tile.ok()) << tile.reason();
+      must(plan(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32}));
   EXPECT_EQ(tile->facts().result_rows, 32);
-  const auto none = plan(p, model_facts(), {.tile_tokens = 33});
-  ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.reason().find("grouped_e4m3"), std::string::npos) << none.reason();
+  expect_contains(why_not(plan(p, model_facts(), {.tile_tokens = 33})), "grouped_e4m3");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/kernel/tables.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/plan.h"
@@ -132,10 +133,8 @@ TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {
   const auto& all = hopper_kernels();
   const bool is_here = std::any_of(all.begin(), all.end(),
                                    [](const auto& row) { return row.name == std::string(rare); });
-  PlanChoices choices;
-  choices.kernel = rare;
-  const auto made =
-      plan(packed_problem(512, 512, 512, DType::bf16, DType::bf16), *known_facts("h200"), choices);
+  const auto made = plan(packed_problem(512, 512, 512, DType::bf16, DType::bf16),
+                         *known_facts("h200"), {.kernel = rare});
   ASSERT_EQ(made.ok(), is_here);
   if (!is_here) {
     EXPECT_EQ(made.code(), RefusalCode::no_kernel);
@@ -157,9 +156,7 @@ TEST(Kernels, RefusalsSayWhatOtherBuildsHave) {
   };
   const GemmProblem rare = packed_problem(256, 256, 256, DType::e5m2, DType::bf16);
   if (hopper_kernels(Rows::missing).empty()) GTEST_SKIP() << "this build has all kernels";
-  EXPECT_NE(told(rare).find("; another build has hopper_e5m2_bf16_128x128_pp (the CMake option "),
-            std::string::npos)
-      << told(rare);
+  expect_contains(told(rare), "; another build has hopper_e5m2_bf16_128x128_pp (the CMake option ");
   const GemmProblem nobodys = packed_grouped_problem(256, 256, 256, 4, DType::e5m2, DType::bf16);
   EXPECT_TRUE(told(nobodys).ends_with("; no other build has one")) << told(nobodys);
   GemmProblem usual = packed_problem(256, 256, 256, DType::bf16, DType::bf16);
@@ -167,9 +164,7 @@ TEST(Kernels, RefusalsSayWhatOtherBuildsHave) {
   choices.tile_m = 128;
   choices.tile_n = 8;
   choices.swap_ab = true;
-  EXPECT_NE(told(usual, choices).find("another build has hopper_bf16_bf16_128x8_sw_ck"),
-            std::string::npos)
-      << told(usual, choices);
+  expect_contains(told(usual, choices), "another build has hopper_bf16_bf16_128x8_sw_ck");
   choices.tile_n = 7;
   EXPECT_TRUE(told(usual, choices).ends_with("; no other build has one")) << told(usual, choices);
 }
@@ -216,10 +211,8 @@ TEST(KernelList, SaysWhatAKernelDoes) {
 
 TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
   const auto refused = [](const std::string& name) {
-    PlanChoices choices;
-    choices.kernel = name;
-    const auto made =
-        plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), *known_facts("h200"), choices);
+    const auto made = plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16),
+                           *known_facts("h200"), {.kernel = name});
     EXPECT_FALSE(made);
     EXPECT_EQ(made.code(), RefusalCode::no_kernel);
     return made.reason();
@@ -227,19 +220,15 @@ TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
   EXPECT_EQ(refused("hopper_bf16_bf16_128x265"),
             "there is no kernel \"hopper_bf16_bf16_128x265\"; `warpwright kernels` lists them: the "
             "nearest is hopper_bf16_bf16_128x256");
-  EXPECT_NE(refused("").find("the name of the kernel is empty"), std::string::npos);
+  expect_contains(refused(""), "the name of the kernel is empty");
   EXPECT_LT(refused(std::string(100'000, 'x')).size(), 300U);
   // One that is there and does something else keeps its name as one.
-  EXPECT_NE(refused("hopper_bf16_bf16_128x256_nn").find("no kernel has the name hopper_bf16"),
-            std::string::npos);
+  expect_contains(refused("hopper_bf16_bf16_128x256_nn"), "no kernel has the name hopper_bf16");
 }
 
 TEST(KernelList, NoScalesAreCalledSo) {
   GemmProblem p = packed_grouped_problem(64, 64, 64, 4, DType::e5m2, DType::bf16);
-  const auto made = plan(p, *known_facts("h200"));
-  ASSERT_FALSE(made);
-  EXPECT_NE(made.reason().find("with no scales, fast accumulation"), std::string::npos)
-      << made.reason();
+  expect_contains(why_not(plan(p, *known_facts("h200"))), "with no scales, fast accumulation");
 }
 
 }  // namespace

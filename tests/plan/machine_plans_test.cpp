@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/learnt.h"
@@ -15,8 +16,7 @@ namespace warpwright {
 namespace {
 
 Plan planned(const GemmProblem& problem, const DeviceFacts& device) {
-  const auto made = plan(problem, device);
-  EXPECT_TRUE(made) << made.reason();
+  const auto made = must(plan(problem, device));
   return *made;
 }
 
@@ -84,8 +84,7 @@ TEST(MachinePlans, DenseProductsWeighCostsAndLearntTimes) {
                                 i % 4 < 2 ? DType::bf16 : DType::e4m3);
     SCOPED_TRACE("seed " + std::to_string(seed) + ", " + name + ", " + std::to_string(p.m()) + "x" +
                  std::to_string(p.n()) + "x" + std::to_string(p.k()));
-    const auto all = candidates(p, device);
-    ASSERT_TRUE(all) << all.reason();
+    const auto all = must(candidates(p, device));
     std::vector<Plan> by_cost = *all;
     std::stable_sort(by_cost.begin(), by_cost.end(),
                      [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
@@ -116,9 +115,8 @@ TEST(MachinePlans, RegisterKernelsAsMeasured) {
   };
   for (const Row& row : {Row{"registers_bf16_bf16_128x128", 2569},
                          Row{"registers_bf16_bf16_128x128_tma_pp", 2502}}) {
-    const auto made =
-        plan(dense(8192, 8192, 8192), *known_facts("h200"), {.kernel = std::string(row.kernel)});
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(
+        plan(dense(8192, 8192, 8192), *known_facts("h200"), {.kernel = std::string(row.kernel)}));
     EXPECT_NEAR(made->cost * 1e6, row.measured_us, 0.06 * row.measured_us) << row.kernel;
   }
 }

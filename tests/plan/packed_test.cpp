@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "tests/must.h"
 #include "tests/plan/refused.h"
 
 namespace warpwright {
@@ -32,8 +33,7 @@ TEST(PackedPlanTest, NoTokensHaveAPlan) {
     GemmOperands o = packed_operands();
     o.d.dtype = result;
     o.a.rows = o.d.rows = 0;
-    const auto none = plan(*describe(o), model_facts());
-    ASSERT_TRUE(none) << none.reason();
+    const auto none = must(plan(*describe(o), model_facts()));
     EXPECT_EQ(none->ctas, 0);
   }
 }
@@ -42,7 +42,7 @@ TEST(PackedPlanTest, Refusals) {
   const auto expect = [](const std::string& words,
                          const std::function<void(GemmOperands&)>& change) {
     const std::string said = packed_refusal(change);
-    EXPECT_NE(said.find(words), std::string::npos) << said;
+    expect_contains(said, words);
   };
   EXPECT_EQ(packed_refusal([](GemmOperands&) {}), "");
   expect("nothing says how it is packed", [](GemmOperands& o) { o.packed.reset(); });
@@ -119,13 +119,12 @@ TEST(PackedPlanTest, Refusals) {
 
 // For devices whose kernels would read them as something else.
 TEST(PackedPlanTest, OnlyHopperTakesThem) {
-  const auto problem = describe(packed_operands());
-  ASSERT_TRUE(problem.ok());
+  const auto problem = must(describe(packed_operands()));
   EXPECT_TRUE(plan(*problem, model_facts(8, 90)).ok());
   for (const int architecture : {75, 80, 86, 89, 100, 103, 120}) {
     const auto made = plan(*problem, model_facts(8, architecture));
     ASSERT_FALSE(made.ok()) << architecture;
-    EXPECT_NE(made.reason().find("packed int4 weights"), std::string::npos) << made.reason();
+    expect_contains(made.reason(), "packed int4 weights");
   }
 }
 
@@ -140,12 +139,9 @@ TEST(PackedPlanTest, TheFormBelongsToThePlan) {
 }
 
 TEST(PackedPlanTest, BytesAreThoseOfTheTiles) {
-  const auto p = describe(packed_operands());
-  ASSERT_TRUE(p.ok());
+  const auto p = must(describe(packed_operands()));
   EXPECT_EQ(moved_bytes(*p), 16 * 256 + 6 * 4224 + 16 * 192 * 2);
-  EXPECT_NE(formula(*p).find("B packed in groups of 128 with bf16 scales, exact sums"),
-            std::string::npos)
-      << formula(*p);
+  expect_contains(formula(*p), "B packed in groups of 128 with bf16 scales, exact sums");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "tests/must.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/calibration.h"
 
@@ -65,8 +66,7 @@ TEST(Prediction, PackedWeightsTakeTheInstructionsThatDecodeThem) {
     GemmProblem p = packed_grouped_problem(64, 16384, 4096, 1, DType::e4m3, DType::bf16);
     p.b.dtype = DType::s4;
     p.packed = PackedWeights{.format = {.encoding = Int4Encoding::sm}, .sums = sums};
-    const auto made = plan(p, *known_facts("h200"), {.kernel = kernel});
-    EXPECT_TRUE(made) << made.reason();
+    const auto made = must(plan(p, *known_facts("h200"), {.kernel = kernel}));
     return predict(*made, no_time, h200_numbers(), {64}).multiply;
   };
   const std::string tile = "grouped_s4xe4m3_bf16_128x64_b_sw2";
@@ -111,12 +111,10 @@ TEST(Calibration, MeasurementsAreJudged) {
   EXPECT_FALSE(measurement_fault("hbm_bytes_per_second", spread_of({4.4e12, 4.41e12, 4.39e12})));
   // One round that somebody disturbed is left out, two are not.
   EXPECT_FALSE(measurement_fault("wake_clocks", spread_of({20, 20, 20, 20, 40})));
-  const auto busy = measurement_fault("wake_clocks", spread_of({20, 20, 20, 40, 40}));
-  ASSERT_TRUE(busy);
+  const auto busy = must(measurement_fault("wake_clocks", spread_of({20, 20, 20, 40, 40})));
   EXPECT_NE(busy->find("wake_clocks differ"), std::string::npos);
   EXPECT_NE(busy->find("busy"), std::string::npos);
-  const auto absurd = measurement_fault("launch_seconds", spread_of({1, 1, 1}));
-  ASSERT_TRUE(absurd);
+  const auto absurd = must(measurement_fault("launch_seconds", spread_of({1, 1, 1})));
   EXPECT_NE(absurd->find("launch_seconds came out as 1"), std::string::npos);
   EXPECT_TRUE(measurement_fault("launch_seconds", spread_of({})));
   EXPECT_TRUE(measurement_fault("wgmma_shared_one", spread_of({NAN, NAN, NAN})));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 #include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/plan.h"
@@ -76,7 +77,7 @@ TEST(Roof, EightBitOperandsGoTwiceAsFast) {
   EXPECT_DOUBLE_EQ(wide->compute_seconds(), 2 * narrow->compute_seconds());
   EXPECT_LT(narrow->memory_seconds(), wide->memory_seconds());
   const std::string rate = std::to_string(std::lround(2 * h200.flops_16bit / 1e12));
-  EXPECT_NE(narrow->explain().find(rate + " TFLOP/s"), std::string::npos) << narrow->explain();
+  expect_contains(narrow->explain(), rate + " TFLOP/s");
 }
 
 TEST(KnownDevices, AreOneTable) {
@@ -105,8 +106,7 @@ TEST(KnownDevices, AreOneTable) {
 // A cluster asks L2 once for all of its CTAs: where rows begin within lines, large ones are
 // looked at too; elsewhere, and of groups, when the caller asks for them.
 TEST(LargeClusters, WhereRowsBeginWithinLines) {
-  const auto h200 = known_facts("h200");
-  ASSERT_TRUE(h200);
+  const auto h200 = must(known_facts("h200"));
   const auto largest = [&](const GemmProblem& p, const PlanChoices& choices = {}) {
     const auto plans = candidates(p, *h200, choices);
     if (!plans) {
@@ -126,17 +126,14 @@ TEST(LargeClusters, WhereRowsBeginWithinLines) {
   EXPECT_EQ(largest(packed_problem(1490, 1120, 3984, DType::e4m3, bf16)), 8);
   EXPECT_EQ(largest(packed_grouped_problem(1490, 1120, 3984, 8, DType::e4m3, bf16)), 2);
   // Measured with the others (docs/log/performance.md): 23.4 us in clusters of 8, 33.4 in pairs.
-  const auto chosen = plan(packed_problem(1490, 1120, 3944, bf16, bf16), *h200);
-  ASSERT_TRUE(chosen) << chosen.reason();
+  const auto chosen = must(plan(packed_problem(1490, 1120, 3944, bf16, bf16), *h200));
   EXPECT_GT(atom::cluster_size(chosen->cluster), 2) << chosen->name();
 }
 
 TEST(SharedK, AsksForASizeThatThereIs) {
   const GemmProblem p = packed_problem(16, 128, 2048, DType::bf16, DType::bf16);
   const auto said = [&p](int ctas, int sms, int architecture = 90) {
-    PlanChoices choices;
-    choices.cluster_k = ctas;
-    const auto made = plan(p, model_facts(sms, architecture), choices);
+    const auto made = plan(p, model_facts(sms, architecture), {.cluster_k = ctas});
     return made ? "cluster of " + std::to_string(made->cluster_ctas()) : made.reason();
   };
   EXPECT_EQ(said(16, 16), "cluster of 16");
@@ -145,19 +142,18 @@ TEST(SharedK, AsksForASizeThatThereIs) {
   EXPECT_EQ(said(99, 16), "cluster_k is 99; the nearest legal value is 16");
   EXPECT_EQ(said(16, 8),
             "cluster_k is 16, and device model has 8 SMs; the nearest legal value is 8");
-  EXPECT_NE(said(2, 8, 100).find("has CTAs of a cluster that share a tile along K, which those "
-                                 "for sm_90 have: leave it out"),
-            std::string::npos);
+  expect_contains(said(2, 8, 100),
+                  "has CTAs of a cluster that share a tile along K, which those "
+                  "for sm_90 have: leave it out");
 }
 
 TEST(Roof, ExplainListsTheBarriersOfParts) {
   const GemmProblem p = packed_problem(64, 4096, 7168, DType::bf16, DType::bf16);
   const auto row_of = [&](int ctas) -> std::optional<pipeline::BarrierRow> {
-    const auto made = plan(p, *known_facts("h200"), {.cluster_k = ctas});
-    EXPECT_TRUE(made) << made.reason();
+    const auto made = must(plan(p, *known_facts("h200"), {.cluster_k = ctas}));
     for (const pipeline::BarrierRow& row : made->barriers()) {
       if (std::string(row.name) != "parts") continue;
-      EXPECT_NE(made->explain().find("\nparts "), std::string::npos);
+      expect_contains(made->explain(), "\nparts ");
       // All of a CTA's barriers get what its peers have of its part of the tile.
       const int part = made->tile().m * made->tile().n * 4 / ctas;
       EXPECT_GE(row.copies * row.transaction_bytes, (ctas - 1) * part);
@@ -167,8 +163,7 @@ TEST(Roof, ExplainListsTheBarriersOfParts) {
     return std::nullopt;
   };
   for (const int ctas : {2, 4}) {
-    const auto row = row_of(ctas);
-    ASSERT_TRUE(row) << ctas;
+    const auto row = must(row_of(ctas), std::to_string(ctas));
     EXPECT_EQ(row->arrivals, 1);
     EXPECT_EQ(row->copies % 4, 0);  // a warp each
     EXPECT_EQ(row->first_wait_parity, 0);
@@ -183,11 +178,11 @@ TEST(Roof, ExplainSaysWhereTheSumsAre) {
     const auto made = plan(p, h200);
     return made ? made->explain() : made.reason();
   };
-  EXPECT_NE(said().find("13 bits below the leading one"), std::string::npos) << said();
+  expect_contains(said(), "13 bits below the leading one");
   p.accumulation = Accumulation::promoted;
-  EXPECT_NE(said().find("float32 registers every 128 of K"), std::string::npos) << said();
+  expect_contains(said(), "float32 registers every 128 of K");
   p.scaling = Scaling::blockwise;
-  EXPECT_NE(said().find("times the block's scales"), std::string::npos) << said();
+  expect_contains(said(), "times the block's scales");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/must.h"
 #include "tests/plan/refused.h"
 #include "tests/problem_changes.h"
 
@@ -137,8 +138,7 @@ TEST(Rules, RefusalsHaveFields) {
   for (const Row& row : rows) {
     O o = legal();
     row.change(o);
-    const auto said = tests::refused(o);
-    ASSERT_TRUE(said.has_value()) << row.rule;
+    const auto said = must(tests::refused(o), row.rule);
     EXPECT_EQ(said->tensor, row.tensor) << said->reason;
     EXPECT_EQ(said->rule, row.rule) << said->reason;
     EXPECT_EQ(said->nearest, row.nearest) << said->reason;
@@ -487,8 +487,7 @@ TEST(Rules, Batches) {
   EXPECT_EQ(refusal(expanded), "");
   GemmOperands single = base;
   single.a.batch = single.b.batch = single.c.batch = 1;
-  const auto made = plan(single, model_facts());
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(plan(single, model_facts()));
   EXPECT_FALSE(mismatch(*made, expanded));
   // D's matrices side by side in long rows, as attention's heads are.
   const auto abreast = [](std::int64_t row_stride) {

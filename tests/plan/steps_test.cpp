@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/must.h"
 #include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright {
@@ -124,8 +125,7 @@ TEST(MixtureSteps, AreOneLaunchWhereThatPays) {
     m.w2.columns = m.w2.row_stride = inner;
     lie_side_by_side(m.w13);
     lie_side_by_side(m.w2);
-    const auto plan = plan_moe(m, *known_facts(device), choices);
-    EXPECT_TRUE(plan) << plan.reason();
+    const auto plan = must(plan_moe(m, *known_facts(device), choices));
     return plan ? plan->launches() : 0;
   };
   EXPECT_EQ(launches(4, 2048, {}), 1);
@@ -140,8 +140,7 @@ TEST(MixtureSteps, AreOneLaunchWhereThatPays) {
 }
 
 TEST(MixtureSteps, APlanWithoutTokensNeedsNoWorkspace) {
-  const auto plan = plan_moe(layer(0, DType::bf16, Scaling::none), *known_facts("h200"));
-  ASSERT_TRUE(plan) << plan.reason();
+  const auto plan = must(plan_moe(layer(0, DType::bf16, Scaling::none), *known_facts("h200")));
   EXPECT_TRUE(plan->steps().empty());
   EXPECT_EQ(plan->launches(), 0);
   EXPECT_EQ(plan->workspace_bytes(), 0);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/must.h"
 #include "tests/plan/recorded_choices.h"
 #include "tests/problem_changes.h"
 #include "warpwright/plan/families/hopper.h"
@@ -55,8 +56,7 @@ TEST(Times, AreReadAsTheyAreWritten) {
   std::set<std::string> configurations;
   for (const MeasuredTime& t : times) configurations.insert(t.configuration);
   EXPECT_EQ(configurations.size(), times.size());
-  const auto read = parse_times(times_text(times));
-  ASSERT_TRUE(read) << read.reason();
+  const auto read = must(parse_times(times_text(times)));
   EXPECT_EQ(*read, times);
 }
 
@@ -146,9 +146,7 @@ TEST(RecordedChoices, WaysThatAreGoneOrNewAreSaidAndAnUntimedChoiceIsAFault) {
   const auto judged = ChoiceJudge(always(plans[0])).judge(times);
   EXPECT_TRUE(judged.worse.empty() && judged.untimed.empty());
   ASSERT_EQ(judged.said.size(), 1U);
-  EXPECT_NE(judged.said[0].find("1 are gone, gone_c1x1/1/m1 first: 1 are new, " + missing),
-            std::string::npos)
-      << judged.said[0];
+  expect_contains(judged.said[0], "1 are gone, gone_c1x1/1/m1 first: 1 are new, " + missing);
   // Another band is said in one sentence, and has no time of its own.
   times[2].configuration = missing.substr(0, missing.rfind('/') + 1) + "n77";
   const auto banded = ChoiceJudge(always(plans[0])).judge(times);
@@ -160,10 +158,8 @@ TEST(RecordedChoices, WaysThatAreGoneOrNewAreSaidAndAnUntimedChoiceIsAFault) {
       << banded.said[0];
   const auto untimed = ChoiceJudge(always(plans[2])).judge(times);
   ASSERT_EQ(untimed.untimed.size(), 1U);
-  EXPECT_NE(untimed.untimed[0].find("today's choice " + missing +
-                                    " has no recorded time; record again: script/on_gpu run"),
-            std::string::npos)
-      << untimed.untimed[0];
+  expect_contains(untimed.untimed[0], "today's choice " + missing +
+                                          " has no recorded time; record again: script/on_gpu run");
 }
 
 // Plans of other builds choose among other kernels.
@@ -179,8 +175,7 @@ bool is_usual_build() {
 TEST(RecordedChoices, AreNoSlowerThanWhenTheyWereRecorded) {
   if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const std::string path = WARPWRIGHT_SOURCE "/bench/times.tsv.gz";
-  const auto times = parse_times(unpacked(path));
-  ASSERT_TRUE(times) << times.reason();
+  const auto times = must(parse_times(unpacked(path)));
   const auto choose = [](const GemmProblem& p, const DeviceFacts& d) { return plan(p, d); };
   std::map<std::string, std::vector<MeasuredTime>> by_card;
   for (const MeasuredTime& time : *times) by_card[time.card].push_back(time);

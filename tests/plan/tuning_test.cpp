@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/tuning/times.h"
@@ -62,8 +63,7 @@ TEST_F(Tuning, KeepsWhatIsStored) {
   const TuningCache again(path_);
   EXPECT_FALSE(again.warning());
   ASSERT_EQ(again.size(), 2U);
-  const auto found = again.find(key("two"));
-  ASSERT_TRUE(found);
+  const auto found = must(again.find(key("two")));
   EXPECT_EQ(found->kernel, "hopper_bf16");
   EXPECT_EQ(found->cluster, (atom::ClusterShape{2, 1}));
   EXPECT_EQ(found->ctas, 132);
@@ -210,21 +210,18 @@ TEST_F(Tuning, AFolderInItsPlaceIsIgnoredAndRefused) {
   TuningCache cache(path_);
   ASSERT_TRUE(cache.warning());
   EXPECT_NE(cache.warning()->find("no regular file"), std::string::npos) << *cache.warning();
-  const auto refusal = cache.store({{key("one"), entry(1)}});
-  ASSERT_TRUE(refusal);
-  EXPECT_NE(refusal->reason.find(path_), std::string::npos) << refusal->reason;
+  const auto refusal = must(cache.store({{key("one"), entry(1)}}));
+  expect_contains(refusal->reason, path_);
 }
 
 TEST_F(Tuning, AnUnwritablePlaceIsASentence) {
   std::ofstream(folder_ + "/file") << "x";
   TuningCache below_a_file(folder_ + "/file/tuning-v1.tsv");
-  const auto refusal = below_a_file.store({{key("one"), entry(1)}});
-  ASSERT_TRUE(refusal);
-  EXPECT_NE(refusal->reason.find("cannot be written"), std::string::npos) << refusal->reason;
+  const auto refusal = must(below_a_file.store({{key("one"), entry(1)}}));
+  expect_contains(refusal->reason, "cannot be written");
   EXPECT_FALSE(below_a_file.find(key("one")));
-  const auto nowhere = TuningCache("").store({{key("one"), entry(1)}});
-  ASSERT_TRUE(nowhere);
-  EXPECT_NE(nowhere->reason.find("XDG_CACHE_HOME"), std::string::npos) << nowhere->reason;
+  const auto nowhere = must(TuningCache("").store({{key("one"), entry(1)}}));
+  expect_contains(nowhere->reason, "XDG_CACHE_HOME");
   if (::geteuid() == 0) return;  // root writes everywhere
   fs::create_directories(folder_ + "/closed");
   ::chmod((folder_ + "/closed").c_str(), 0555);
@@ -240,7 +237,7 @@ TEST_F(Tuning, SaysBeforehandWhatCannotBeWritten) {
   ASSERT_EQ(::chmod(path_.c_str(), 0444), 0);  // a wish that counts for root too
   for (const auto& refusal : {cache.unwritable(), cache.store({{key("two"), entry(2)}})}) {
     ASSERT_TRUE(refusal);
-    EXPECT_NE(refusal->reason.find("read-only"), std::string::npos) << refusal->reason;
+    expect_contains(refusal->reason, "read-only");
     EXPECT_EQ(refusal->reason.back(), '.');
   }
   EXPECT_FALSE(TuningCache(path_).find(key("two")));
@@ -340,8 +337,7 @@ TEST(ProblemText, DiffersWithEveryField) {
   for (const GemmProblem& p : all) {
     const std::string text = problem_text(p);
     texts.insert(text);
-    const auto read = parse_problem(text);
-    ASSERT_TRUE(read) << read.reason();
+    const auto read = must(parse_problem(text));
     EXPECT_EQ(problem_text(*read), text);
   }
   EXPECT_EQ(texts.size(), all.size());
@@ -353,30 +349,25 @@ TEST(ProblemText, DiffersWithEveryField) {
 
 TEST_F(Tuning, APlanFollowsItsEntry) {
   const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
-  const Result<Plan> usual = plan(problem, h200());
-  ASSERT_TRUE(usual) << usual.reason();
+  const Result<Plan> usual = must(plan(problem, h200()));
   TuningCache cache(path_);
   EXPECT_FALSE(tuned_plan(problem, h200(), cache)->entry);
   // Another candidate than the usual one.
-  const auto all = candidates(problem, h200());
-  ASSERT_TRUE(all) << all.reason();
+  const auto all = must(candidates(problem, h200()));
   const Plan* other = nullptr;
   for (const Plan& p : *all) {
     if (p.kernel == usual->kernel && !(p.cluster == usual->cluster)) other = &p;
   }
   ASSERT_NE(other, nullptr);
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*other, 170.5)}}));
-  const auto tuned = tuned_plan(problem, h200(), TuningCache(path_));
-  ASSERT_TRUE(tuned) << tuned.reason();
+  const auto tuned = must(tuned_plan(problem, h200(), TuningCache(path_)));
   ASSERT_TRUE(tuned->entry);
   EXPECT_EQ(tuned->plan.cluster, other->cluster);
   EXPECT_EQ(tuned->plan.kernel, other->kernel);
   EXPECT_EQ(tuned->plan.ctas, other->ctas);
   EXPECT_DOUBLE_EQ(tuned->entry->microseconds, 170.5);
   // The caller's own choice comes first, and so does a device of another name.
-  PlanChoices choices;
-  choices.cluster = usual->cluster;
-  EXPECT_FALSE(tuned_plan(problem, h200(), cache, choices)->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.cluster = usual->cluster})->entry);
   // For whatever is chosen. What is only of Blackwell is refused here, entry or not.
   for (const auto& choose : std::vector<std::function<void(PlanChoices&)>>{
            [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
@@ -399,8 +390,7 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   invariant.batch_invariant = true;
   EXPECT_TRUE(is_kept(invariant));
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, invariant)->entry);
-  const auto kept = plan(problem, h200(), invariant);
-  ASSERT_TRUE(kept) << kept.reason();
+  const auto kept = must(plan(problem, h200(), invariant));
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200(), true), tuning_entry(*kept, 200)}}));
   EXPECT_TRUE(tuned_plan(problem, h200(), cache, invariant)->entry);
   EXPECT_DOUBLE_EQ(tuned_plan(problem, h200(), cache)->entry->microseconds, 170.5);
@@ -417,8 +407,7 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
 
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
   const GemmProblem problem = packed_grouped_problem(512, 4096, 4096, 8, DType::e4m3, DType::bf16);
-  const auto measured = plan(problem, h200());
-  ASSERT_TRUE(measured) << measured.reason();
+  const auto measured = must(plan(problem, h200()));
   TuningCache cache(path_);
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*measured, 36)}}));
   EXPECT_TRUE(tuned_plan(problem, h200(), cache)->entry);
@@ -429,17 +418,13 @@ TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {
   const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
   const DeviceFacts b200 = *known_facts("b200");
-  PlanChoices pairs;
-  pairs.pair = true;
-  const auto measured = plan(problem, b200, pairs);
-  ASSERT_TRUE(measured) << measured.reason();
+  const auto measured = must(plan(problem, b200, {.pair = true}));
   TuningCache cache(path_);
   ASSERT_FALSE(cache.store({{tuning_key(problem, b200), tuning_entry(*measured, 80)}}));
   EXPECT_TRUE(tuned_plan(problem, b200, cache)->entry);
   PlanChoices one_sm;
   one_sm.pair = false;
-  const auto found = tuned_plan(problem, b200, cache, one_sm);
-  ASSERT_TRUE(found) << found.reason();
+  const auto found = must(tuned_plan(problem, b200, cache, one_sm));
   EXPECT_FALSE(found->entry);
   EXPECT_EQ(found->plan.name(), plan(problem, b200, one_sm)->name());
 }
@@ -450,8 +435,7 @@ TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
        {TuningEntry{"hopper_that_was_removed", {1, 1}, 132, 1}, TuningEntry{"", {3, 5}, 132, 1}}) {
     TuningCache cache(path_);
     ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), stale}}));
-    const auto found = tuned_plan(problem, h200(), cache);
-    ASSERT_TRUE(found) << found.reason();
+    const auto found = must(tuned_plan(problem, h200(), cache));
     EXPECT_FALSE(found->entry);
     EXPECT_EQ(found->plan.cluster, plan(problem, h200())->cluster);
   }
@@ -460,9 +444,7 @@ TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
 TEST_F(Tuning, RefusesAsPlanDoes) {
   GemmProblem p = packed_problem(64, 64, 64, DType::e4m3, DType::bf16);
   p.a.row_stride = 63;
-  const auto refused = tuned_plan(p, h200(), TuningCache(path_));
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.reason().find("nearest legal is 64"), std::string::npos) << refused.reason();
+  expect_contains(why_not(tuned_plan(p, h200(), TuningCache(path_))), "nearest legal is 64");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/kernel/problems.h"
+#include "tests/scheduled.h"
 #include "warpwright/simulation/ptx_subject.h"
 #include "warpwright/simulation/trial.h"
 
@@ -83,9 +84,7 @@ class TextSubject final : public device::Subject {
 /// the text itself, or nothing.
 inline std::string print_mutants(const TextSubject& subject, int schedules, std::uint64_t one_in,
                                  std::uint64_t first) {
-  device::CheckOptions options;
-  options.schedules = schedules;
-  options.jobs = 2;
+  auto options = in_schedules(schedules, 2);
   std::uint64_t number = one_in - first % one_in;
   options.wanted = [&](const model::Mutation& /*mutation*/) { return number++ % one_in == 0; };
   options.wanted_edit = [&](std::size_t /*which*/) { return number++ % one_in == 0; };

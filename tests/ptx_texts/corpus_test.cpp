@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 #include "warpwright/model/memory/tensor_map.h"
 
@@ -24,8 +25,7 @@ void broken_and_mended(const std::string& code, const Run& run_it) {
     const model::Report broken = run_it(false, mode, seed);
     EXPECT_NE(finding(broken, code), "") << broken.text();
     for (const model::Finding& f : broken.findings) EXPECT_EQ(model::code(f.check), code);
-    const model::Report mended = run_it(true, mode, seed);
-    EXPECT_TRUE(mended.clean()) << mended.text();
+    must_be_clean(run_it(true, mode, seed));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 #include "warpwright/ptx/edits.h"
 
@@ -46,10 +47,10 @@ TEST(Edits, FlipBitsOfDescriptors) {
             "A's descriptor, bit 62 flipped: { .reg .b64 ww_v; xor.b64 ww_v, %x1, "
             "4611686018427387904U; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, "
             "%f2, %f3}, ww_v, %x2, %p1, 1, 1, 0, 1; }");
-  EXPECT_NE(wgmma[2].find("start address + 16"), std::string::npos) << wgmma[2];
-  EXPECT_NE(wgmma[10].find("%p1, 1, 1, 1, 1;"), std::string::npos) << wgmma[10];
-  EXPECT_NE(wgmma[11].find("%p1, 1, 1, 0, 0;"), std::string::npos) << wgmma[11];
-  EXPECT_NE(wgmma[12].find("k16.f32.f16.f16 {"), std::string::npos) << wgmma[12];
+  expect_contains(wgmma[2], "start address + 16");
+  expect_contains(wgmma[10], "%p1, 1, 1, 1, 1;");
+  expect_contains(wgmma[11], "%p1, 1, 1, 0, 0;");
+  expect_contains(wgmma[12], "k16.f32.f16.f16 {");
   const Edits tcgen05 =
       edits_of("@%p2 tcgen05.mma.cta_group::1.kind::f16 [%r1], %x1, %x2, %r2, %p1;");
   ASSERT_EQ(tcgen05.size(), 17U);
@@ -74,7 +75,7 @@ TEST(Edits, SayAnotherWord) {
             Edits{".wait_group became .wait_group.read: cp.async.bulk.wait_group.read 0;"});
   const Edits arrival = edits_of("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];");
   EXPECT_EQ(arrival.size(), 2U);
-  EXPECT_NE(arrival[1].find("release.cta.shared"), std::string::npos) << arrival[1];
+  expect_contains(arrival[1], "release.cta.shared");
 }
 
 TEST(Edits, MoveCopies) {
@@ -82,12 +83,12 @@ TEST(Edits, MoveCopies) {
       "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%x1, {%r2, "
       "3}], [%r4];");
   ASSERT_EQ(tensor.size(), 3U);
-  EXPECT_NE(tensor[1].find("add.s32 ww_v, %r2, 1;"), std::string::npos) << tensor[1];
-  EXPECT_NE(tensor[2].find("[%x1, {%r2, ww_v}], [%r4];"), std::string::npos) << tensor[2];
+  expect_contains(tensor[1], "add.s32 ww_v, %r2, 1;");
+  expect_contains(tensor[2], "[%x1, {%r2, ww_v}], [%r4];");
   const Edits bulk = edits_of(
       "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%x1], 64, [%r4];");
   ASSERT_EQ(bulk.size(), 2U);
-  EXPECT_NE(bulk[1].find("[%x1], 48, [%r4];"), std::string::npos) << bulk[1];
+  expect_contains(bulk[1], "[%x1], 48, [%r4];");
 }
 
 // Only what has run, each edit decodes, and each of these is found.

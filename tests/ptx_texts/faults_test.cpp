@@ -1,6 +1,7 @@
 // Texts that are no PTX, or none of the subset: a sentence with the line.
 #include <gtest/gtest.h>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 
 namespace warpwright::tests {
@@ -82,12 +83,11 @@ TEST(Faults, NameTheNearestInstruction) {
   EXPECT_EQ(in_body("fence.sc.gpu;"),
             first_line("\"fence.sc.gpu\" is not in the subset; the nearest instruction is "
                        "fence.proxy.async"));
-  EXPECT_NE(in_body("add.s33 %r0, %r1, %r2;").find("the nearest instruction is add.s32"),
-            std::string::npos);
-  EXPECT_NE(in_body("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0}, %x0, %x1, 0, 1, 1;")
-                .find("nearest instruction is wgmma.mma_async.sync.aligned.m64n8k"),
-            std::string::npos);
-  EXPECT_NE(in_body("call f;").find("\"call\" is not in the subset"), std::string::npos);
+  expect_contains(in_body("add.s33 %r0, %r1, %r2;"), "the nearest instruction is add.s32");
+  expect_contains(
+      in_body("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0}, %x0, %x1, 0, 1, 1;"),
+      "nearest instruction is wgmma.mma_async.sync.aligned.m64n8k");
+  expect_contains(in_body("call f;"), "\"call\" is not in the subset");
 }
 
 TEST(Faults, OfOperands) {

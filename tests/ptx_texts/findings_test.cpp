@@ -1,6 +1,7 @@
 // What is wrong with a kernel shows in its text, at the line of the source.
 #include <gtest/gtest.h>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 
 namespace warpwright::tests {
@@ -25,8 +26,8 @@ TEST(Findings, NameTheLineOfTheSource) {
   EXPECT_TRUE(run(handed_over("bar.sync 0;\n") + files, 64, 64, 0, {}, 64).report.clean());
   const Ran raced = run(handed_over("") + files, 64, 64, 0, {}, 64);
   const std::string said = finding(raced.report, "O1");
-  EXPECT_NE(said.find("b/kernel.cu:20 in b/tile.h:9, k.ptx:"), std::string::npos) << said;
-  EXPECT_NE(said.find("b/kernel.cu:7, k.ptx:"), std::string::npos) << said;
+  expect_contains(said, "b/kernel.cu:20 in b/tile.h:9, k.ptx:");
+  expect_contains(said, "b/kernel.cu:7, k.ptx:");
 }
 
 // Lane 0 makes a barrier of `count` arrivals, all arrive, all wait in a loop.
@@ -81,11 +82,9 @@ TEST(Findings, ALoopOfAcquiringLoadsIsAWait) {
 
 TEST(Findings, WildAddressesEndTheRun) {
   EXPECT_NE(finding(run(entry("st.global.u32 [%o+4096], 1;"), 1, 1).report, "M3"), "");
-  EXPECT_NE(
-      finding(run(entry("ld.param.u32 %r1, [out+400];"), 1, 1).report, "D3").find("parameters"),
-      std::string::npos);
-  EXPECT_NE(finding(run(entry("L:\nbra L;"), 1, 1).report, "D3").find("has no end"),
-            std::string::npos);
+  expect_contains(finding(run(entry("ld.param.u32 %r1, [out+400];"), 1, 1).report, "D3"),
+                  "parameters");
+  expect_contains(finding(run(entry("L:\nbra L;"), 1, 1).report, "D3"), "has no end");
   EXPECT_NE(finding(run(entry("ld.shared.u32 %r1, [sm];"), 1, 1, 0, {}, 16).report, "M1"), "");
 }
 

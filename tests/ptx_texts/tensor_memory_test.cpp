@@ -1,6 +1,7 @@
 // Texts of Blackwell: tensor memory, and what is wrong with whoever touches it.
 #include <gtest/gtest.h>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 
 namespace warpwright::tests {
@@ -87,10 +88,10 @@ TEST(TensorMemory, RefusesWhatIsNotInTheSubset) {
   EXPECT_EQ(in_place_of_load("tcgen05.mma.cta_group::1.kind::f16 [%r4], %x1, %x2, %r1, "
                              "{%r1, %r1, %r1, %r1}, %p0;\n"),
             "");
-  EXPECT_NE(in_place_of_load("tcgen05.mma.sp.cta_group::1.kind::f16 [%r4], %x1, %x2, [%r1], %r1, "
-                             "%p0;\n")
-                .find("nearest"),
-            std::string::npos);
+  expect_contains(
+      in_place_of_load("tcgen05.mma.sp.cta_group::1.kind::f16 [%r4], %x1, %x2, [%r1], %r1, "
+                       "%p0;\n"),
+      "nearest");
   EXPECT_EQ(in_place_of_load("tcgen05.ld.sync.aligned.16x32bx2.x2.b32 {%r10, %r11}, [%r4], 512;\n"),
             "the second half of tcgen05.ld.sync.aligned.16x32bx2.x2.b32 lies 0 to 511 columns "
             "further");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/campaign.h"
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 
 namespace warpwright::tests {
@@ -191,7 +192,7 @@ std::string found(const Access& a, const std::string& body, const std::string& c
 TEST(TensorRegisters, AreNotLoadedFromElsewhere) {
   const std::string one = "mov.u32 %z0, 0;\n";
   const auto expect = [](const std::string& said, const std::string& part) {
-    EXPECT_NE(said.find(part), std::string::npos) << said;
+    expect_contains(said, part);
   };
   const Access low{"16x64b", 1, false, 0, 8};
   expect(found(low, one + instruction(low, false), "U2"), "; a warp reaches lanes 32 (w % 4) to");

@@ -2,6 +2,7 @@
 // what does not.
 #include <gtest/gtest.h>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/tensor_mma.h"
 
 namespace warpwright::tests {
@@ -92,7 +93,7 @@ std::string shift_finding(const MmaCase& c, const std::string& code) {
   return shift_finding(c, mma_text(c), code);
 }
 void expect_found(const std::string& said, const std::string& part) {
-  EXPECT_NE(said.find(part), std::string::npos) << said;
+  expect_contains(said, part);
 }
 
 std::string copy(const std::string& shape, int lane) {

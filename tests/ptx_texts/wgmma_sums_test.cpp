@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/must.h"
 #include "tests/ptx_texts/texts.h"
 #include "warpwright/numeric/float_format.h"
 
@@ -249,7 +250,7 @@ TEST(WgmmaSums, BelongToTheTensorCore) {
 
 TEST(WgmmaSums, AreOfTheirShapes) {
   EXPECT_EQ(refusal_of(wgmma_text({})), "");
-  EXPECT_NE(refusal_of(wgmma_text({.n = 40})).find("is not in the subset"), std::string::npos);
+  expect_contains(refusal_of(wgmma_text({.n = 40})), "is not in the subset");
   EXPECT_EQ(refusal_of(replaced(wgmma_text({}), "%w4, %w5, %q", "%w4, %w5, %q, 1, 1")),
             "wgmma.mma_async.sync.aligned.m64n16k32.s32.s8.s8 has 6 operands, and takes 4");
   const std::string halves = wgmma_text({DType::f16, DType::f16, DType::f16});

@@ -12,12 +12,11 @@ import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from common import Case, bf16, e4m3, f32
 
 model = unittest.mock.patch.dict(os.environ, WARPWRIGHT_MODEL="rtx5090")
 setUpModule, tearDownModule = model.start, model.stop
 
-bf16 = np.dtype(ml_dtypes.bfloat16)
-e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
 e8m0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 SEED = 20261124
 rng = np.random.default_rng(SEED)
@@ -28,10 +27,6 @@ FORMATS = {"mxf8": (ml_dtypes.float8_e4m3fn, 8, e8m0, 32),
            "mxf6-e3m2": (ml_dtypes.float6_e3m2fn, 6, e8m0, 32),
            "mxf4": (ml_dtypes.float4_e2m1fn, 4, e8m0, 32),
            "nvf4": (ml_dtypes.float4_e2m1fn, 4, e4m3, 16)}
-
-
-def f32(x):
-    return np.asarray(x).astype(np.float32)
 
 
 def elements(codes, word):
@@ -63,18 +58,7 @@ def values(codes, scales, word):
     return elements(codes, word) * np.repeat(f32(scales), FORMATS[word][3], -1)
 
 
-class Case(unittest.TestCase):
-    def refused(self, code, says, function, *arguments, **keywords):
-        with self.assertRaises(wp.Refusal) as caught:
-            function(*arguments, **keywords)
-        self.assertEqual(caught.exception.code, code, str(caught.exception))
-        self.assertIn(says, str(caught.exception))
-
-    def close(self, d, want, tolerance=0.01):
-        self.assertEqual(d.shape, want.shape)
-        self.assertLess(float(np.abs(f32(d) - want).max()),
-                        tolerance * max(1.0, float(np.abs(want).max())))
-
+class MicroCase(Case):
     def multiplied(self, want, *arguments, function=None, **keywords):
         """A product, or where this build has no kernel of such formats, that it says so."""
         try:
@@ -82,11 +66,11 @@ class Case(unittest.TestCase):
         except wp.Refusal as refusal:
             self.assertIn(refusal.code, ("no_kernel", "unsupported"), str(refusal))
             return False
-        self.close(d, want)
+        self.close(d, want, 0.01)
         return True
 
 
-class Quantised(Case):
+class Quantised(MicroCase):
     def test_every_format_stands_for_its_values(self):
         for word, (kind, bits, scale_type, block) in FORMATS.items():
             for dtype, lead in ((np.float32, ()), (bf16, (2,))):
@@ -158,7 +142,7 @@ class Quantised(Case):
         self.refused("bad_shape", "dimension", wp.quantise, x[0], "mxf4")
 
 
-class Scales(Case):
+class Scales(MicroCase):
     def test_rows_become_tiles(self):
         for rows, blocks in ((1, 1), (20, 8), (128, 4), (130, 5), (300, 7)):
             for kind in (e8m0, e4m3, np.dtype(np.uint8)):
@@ -214,7 +198,7 @@ class Scales(Case):
                      out=np.empty((4, 4), np.uint8))
 
 
-class Elements(Case):
+class Elements(MicroCase):
     def test_packed(self):
         for word in ("mxf4", "mxf6", "mxf6-e3m2"):
             kind, bits, _, _ = FORMATS[word]
@@ -237,7 +221,7 @@ class Elements(Case):
             self.refused("bad_type", "warpwright.pack_elements(A)", wp.gemm, x, x)
 
 
-class Products(Case):
+class Products(MicroCase):
     def operands(self, word, rows, k=256, lead=()):
         """(codes, linear scales, values) of a random matrix; for nvf4 without a tensor's scale."""
         x = rng.standard_normal((*lead, rows, k)) * 2.0 ** rng.integers(-3, 4, (*lead, rows, k))
@@ -267,7 +251,7 @@ class Products(Case):
         want = wp.gemm(a, b, operands="nvf4", scale_a=ta, scale_b=tb, alpha=1)
         self.refused("bad_value", "alpha is not given, and nvf4 operands have a factor", wp.gemm, a,
                      b, operands="nvf4", scale_a=ta, scale_b=tb)
-        self.close(want, wide_a @ wide_b.T)
+        self.close(want, wide_a @ wide_b.T, 0.01)
         alike = [{"operands": "e2m1"}, {"a_type": "nvf4", "b_type": "e2m1"},
                  {"operands": "e2m1", "scaling": "block_scaled"}]
         for words in alike:

@@ -9,20 +9,16 @@ import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from common import Case, bf16, f32
 
 model = unittest.mock.patch.dict(os.environ, WARPWRIGHT_MODEL="b200")
 setUpModule, tearDownModule = model.start, model.stop
 
-bf16 = np.dtype(ml_dtypes.bfloat16)
 SEED = 20261127
 rng = np.random.default_rng(SEED)
 BLOCK = {"mxf8": 32, "mxf4": 32, "nvf4": 16}
 TYPE = {"mxf8": ml_dtypes.float8_e4m3fn, "mxf4": ml_dtypes.float4_e2m1fn,
         "nvf4": ml_dtypes.float4_e2m1fn}
-
-
-def f32(x):
-    return np.asarray(x).astype(np.float32)
 
 
 def decoded(codes, scales, word):
@@ -85,7 +81,7 @@ class Layer:
                           **self.scales, **self.factors, **how))
 
 
-class MoeFormats(unittest.TestCase):
+class MoeFormats(Case):
     def close(self, got, want, most):
         self.assertFalse(np.isnan(got).any())
         off = np.sqrt(np.square(got - want).mean() / np.square(want).mean())
@@ -118,23 +114,17 @@ class MoeFormats(unittest.TestCase):
         self.assertIn("nvf4", plan.explain())
         self.assertIn("blackwell_mxf4nvf4", plan.kernels[1])
 
-    def refused(self, code, words, layer, **how):
-        with self.assertRaises(wp.Refusal) as raised:
-            layer.run(**how)
-        self.assertEqual(raised.exception.code, code)
-        self.assertIn(words, str(raised.exception))
-
     def test_refusals(self):
         layer = Layer("mxf8")
-        self.refused("bad_value", 'format is "mxf5"', layer, format="mxf5")
+        self.refused("bad_value", 'format is "mxf5"', layer.run, format="mxf5")
         wide = Layer("mxf8")
         wide.w13 = wide.w13.astype(bf16)
-        self.refused("bad_type", "w13 is bf16, and format says mxf8", wide, format="mxf8")
+        self.refused("bad_type", "w13 is bf16, and format says mxf8", wide.run, format="mxf8")
         layer.factors = {"factor_x": np.float32([1])}
-        self.refused("bad_value", "factor_x is given; tokens of nvf4", layer, format="mxf8")
+        self.refused("bad_value", "factor_x is given; tokens of nvf4", layer.run, format="mxf8")
         layer = Layer("mxf8")
         layer.scales["scale_w13"] = np.asarray(layer.scales["scale_w13"])[:1]
-        self.refused("bad_shape", "scale_w13 has", layer, format="mxf8")
+        self.refused("bad_shape", "scale_w13 has", layer.run, format="mxf8")
 
 
 if __name__ == "__main__":

@@ -10,24 +10,15 @@ import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from common import Case, bf16
 from fakes import Fake
-
-bf16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def ones(*shape, dtype=bf16):
     return np.ones(shape, dtype)
 
 
-class Refusals(unittest.TestCase):
-    def refused(self, code, says, function, *arguments, **keywords):
-        with self.assertRaises(wp.Refusal) as caught:
-            function(*arguments, **keywords)
-        reason = str(caught.exception)
-        self.assertEqual(caught.exception.code, code, reason)
-        self.assertIn(says, reason)
-        self.assertNotIn("\n", reason)
-
+class Refusals(Case):
     def test_what_a_rule_knows_is_an_attribute(self):
         with self.assertRaises(wp.Refusal) as caught:
             wp.gemm(ones(16, 64)[:, ::2], ones(24, 32))

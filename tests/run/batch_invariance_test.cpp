@@ -1,6 +1,7 @@
 // batch_invariant on the model: the bits of a row by itself and in batches, by every kernel that a
 // plan may take, and that the tests would see it if it were not kept.
 #include "tests/run/batch_invariance.h"
+#include "tests/must.h"
 
 #include <set>
 
@@ -27,8 +28,7 @@ TEST_P(BatchInvariance, AllKernelsAgree) {
   GemmOperands o = tensors.operands(0, rows, std::aligned_alloc(256, 1 << 20));
   const std::unique_ptr<void, void (*)(void*)> owned(o.d.data, std::free);
   if (kind.grouped) o.groups = Groups{offsets.data(), OffsetType::int32, 0};
-  const auto all = candidates(*describe(o), model_facts(), choices);
-  ASSERT_TRUE(all) << all.reason();
+  const auto all = must(candidates(*describe(o), model_facts(), choices));
   std::set<std::string> kernels;
   for (const Plan& each : *all) {
     if (!kernels.insert(each.kernel).second) continue;
@@ -55,12 +55,9 @@ TEST(BatchInvariant, LeavesOutWhatSplitsK) {
   for (const Plan& each : *candidates(p, h200, choices)) {
     EXPECT_FALSE(shares_k(each)) << each.name();
   }
-  EXPECT_NE(plan(p, h200, choices)->explain().find("batch_invariant"), std::string::npos);
+  expect_contains(plan(p, h200, choices)->explain(), "batch_invariant");
   choices.cluster_k = 4;
-  const auto refused = plan(p, h200, choices);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.reason().find("do not depend on the batch"), std::string::npos)
-      << refused.reason();
+  expect_contains(why_not(plan(p, h200, choices)), "do not depend on the batch");
 }
 
 // Sums of e4m3 in the tensor core keep 13 bits, so that their order shows in the result.

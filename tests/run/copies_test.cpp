@@ -1,7 +1,9 @@
 // Operands that a launch copies first, on the model.
 #include "tests/run/copies.h"
+#include "tests/must.h"
 
 #include "tests/campaign.h"
+#include "tests/scheduled.h"
 
 #include "warpwright/simulation/check.h"
 
@@ -30,16 +32,14 @@ GemmOperands loose_operands(std::vector<numeric::bf16_t>& memory) {
 TEST(Copies, NeedTheWorkspace) {
   std::vector<numeric::bf16_t> memory;
   const GemmOperands o = loose_operands(memory);
-  const auto made = plan(o, model_facts());
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(plan(o, model_facts()));
   ASSERT_TRUE(made->a_copy && made->b_copy);
   EXPECT_EQ(made->workspace_bytes, made->b_copy->at + 64 * 128);
   EXPECT_EQ(made->a_copy->row_stride, 64);
   Workspace none;
   RunOptions how;
   how.workspace = &none;
-  const auto refused = run(*made, o, how);
-  ASSERT_TRUE(refused);
+  const auto refused = must(run(*made, o, how));
   EXPECT_EQ(refused->code, RefusalCode::bad_workspace) << refused->reason;
 }
 
@@ -47,8 +47,7 @@ TEST(Copies, NeedTheWorkspace) {
 TEST(Copies, AreNotMadeOfWhatIsNotRead) {
   std::vector<numeric::bf16_t> memory;
   GemmOperands o = loose_operands(memory);
-  const auto made = plan(o, model_facts());
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(plan(o, model_facts()));
   ASSERT_TRUE(made->a_copy && made->b_copy);
   o.alpha = 0;
   o.a.data = o.b.data = nullptr;
@@ -71,8 +70,7 @@ TEST(NothingToSum, IsZeroForEveryAlpha) {
         o.b.batch = 2;
         o.groups = Groups{offsets.data()};
       }
-      const auto refused = run(o, RunOptions{});
-      ASSERT_FALSE(refused) << refused->reason;
+      must_do(run(o, RunOptions{}));
       for (const auto x : memory) {
         ASSERT_EQ(static_cast<float>(x), 0.0F) << "alpha " << alpha << ", groups " << grouped;
       }
@@ -85,13 +83,10 @@ TEST(NothingToSum, IsZeroForEveryAlpha) {
 TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {
   std::vector<numeric::bf16_t> memory;
   const GemmOperands o = loose_operands(memory);
-  const auto made = plan(o, model_facts());
-  ASSERT_TRUE(made) << made.reason();
-  device::CheckOptions how;
-  how.schedules = 6;
+  const auto made = must(plan(o, model_facts()));
+  auto how = tests::in_schedules(6);
   how.wanted = sampled_mutants(5);
-  const auto mutants = device::mutate(*made, o, how);
-  ASSERT_TRUE(mutants) << mutants.reason();
+  const auto mutants = must(device::mutate(*made, o, how));
   for (const auto& found : mutants->unbroken) ADD_FAILURE() << found.finding.sentence;
   EXPECT_EQ(mutants->count(device::Mutant::Fate::survived), 0) << mutants->score();
   for (const float value : {1.0F, 2.0F}) {
@@ -108,8 +103,7 @@ TEST(Copies, AreForWhatTmaCannotReadAlone) {
       GemmProblem p = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
       p.a.row_stride = pitch;
       p.a.alignment = shift == 0 ? 256 : shift & -shift;
-      const auto made = plan(p, model_facts());
-      ASSERT_TRUE(made) << made.reason();
+      const auto made = must(plan(p, model_facts()));
       EXPECT_EQ(made->a_copy.has_value(), pitch % 8 != 0 || shift != 0) << pitch << " " << shift;
       EXPECT_FALSE(made->b_copy);
       EXPECT_EQ(made->explain().find("is copied to the workspace first") != std::string::npos,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/must.h"
 #include "tests/run/bytes.h"
 #include "warpwright/numeric/scalar.h"
 
@@ -118,8 +119,7 @@ inline void expect_checked(const std::string& kernel, const Offsets& given, int 
   how.device = device;
   how.launch.check_offsets = true;
   Product product(given.of, device);
-  const auto made = product.plan_by(kernel);
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(product.plan_by(kernel));
   const bool draws = kernel.ends_with("_dyn");
   EXPECT_EQ(made->flag_bytes > 0, draws) << "the kernel takes its tiles dynamically";
   RunOptions chosen = how;
@@ -127,8 +127,7 @@ inline void expect_checked(const std::string& kernel, const Offsets& given, int 
   chosen.choices.ctas = Product::grid;
   expect_told(run(product.operands, chosen), given);
   expect_told(run(*made, product.operands, how), given);
-  auto memory = Workspace::make(*made);
-  ASSERT_TRUE(memory);
+  auto memory = must(Workspace::make(*made));
   EXPECT_EQ(offsets_status(*made, *memory, nullptr).code(), RefusalCode::bad_workspace)
       << "nobody has checked any";
   how.workspace = &*memory;
@@ -138,8 +137,7 @@ inline void expect_checked(const std::string& kernel, const Offsets& given, int 
   expect_told(offsets_fault(*made, *memory, nullptr), given);
   // Not checked: what is in order is right, and nothing is said of the rest.
   how.launch = {};
-  const auto told = run(*made, product.operands, how);
-  EXPECT_FALSE(told) << told->reason;
+  must_do(run(*made, product.operands, how));
 }
 
 /// Rows in no group are 0 where that is asked for, else they stay.
@@ -148,13 +146,11 @@ inline void expect_cleared(const std::string& kernel, const Offsets& given, int 
   SCOPED_TRACE(kernel + " " + given.name);
   for (const bool clears : {true, false}) {
     Product product(given.of, device);
-    const auto made = product.plan_by(kernel);
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(product.plan_by(kernel));
     RunOptions how;
     how.device = device;
     how.launch.zero_rest = clears;
-    const auto told = run(*made, product.operands, how);
-    ASSERT_FALSE(told) << told->reason;
+    must_do(run(*made, product.operands, how));
     const auto rows = product.rows_of_d();
     for (int i = 0; i < Product::rows; ++i) {
       float want = 0;

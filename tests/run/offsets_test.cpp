@@ -1,9 +1,11 @@
 // Offsets of groups through `run` and `launch`, on the model.
 #include "tests/run/offsets.h"
+#include "tests/must.h"
 
 #include <random>
 
 #include "tests/campaign.h"
+#include "tests/scheduled.h"
 
 namespace warpwright::offsets {
 namespace {
@@ -24,15 +26,12 @@ TEST(Offsets, ThatOverlapAreNoFindingOfTheModel) {
   ASSERT_TRUE(given.overlap);
   for (const std::string& kernel : kernels) {
     Product product(given.of, run_on_model);
-    const auto made = product.plan_by(kernel);
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(product.plan_by(kernel));
     expect_told(run(*made, product.operands, RunOptions{}), given);
     const auto report = device::launch_on_model(*made, product.operands);
     ASSERT_FALSE(report);
     expect_told(report.refusal(), given);
-    device::CheckOptions few;
-    few.schedules = 3;
-    const auto checked = device::check(*made, product.operands, few);
+    const auto checked = device::check(*made, product.operands, tests::in_schedules(3));
     ASSERT_FALSE(checked);
     expect_told(checked.refusal(), given);
   }
@@ -64,8 +63,7 @@ TEST(Offsets, RowsThatBeginAnywhereAreCleared) {
     o.groups = Groups{of.data(), OffsetType::int32, 0};
     RunOptions how;
     how.launch.zero_rest = true;
-    const auto told = run(o, how);
-    ASSERT_FALSE(told) << told->reason;
+    must_do(run(o, how));
     for (std::size_t at = 0; at < d.size(); ++at) {
       const std::int64_t byte = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(shift);
       const std::int64_t row = byte / (pitch * element);
@@ -134,13 +132,10 @@ TEST(Offsets, NumbersOfTokensAreCheckedToo) {
     }
     how.launch = {};
     EXPECT_FALSE(run(o, how)) << "nobody asked";
-    device::CheckOptions few;
-    few.schedules = 2;
+    auto few = tests::in_schedules(2);
     few.check_offsets = true;
-    const auto made = plan(o, model_facts());
-    ASSERT_TRUE(made) << made.reason();
-    const auto checked = device::check(*made, o, few);
-    ASSERT_TRUE(checked) << checked.reason();
+    const auto made = must(plan(o, model_facts()));
+    const auto checked = must(device::check(*made, o, few));
     EXPECT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
   }
 }
@@ -154,8 +149,7 @@ TEST(Offsets, OfNoGroupsAreRefused) {
   for (const bool check : {true, false}) {
     RunOptions how;
     how.launch = {.check_offsets = check, .zero_rest = !check};
-    const auto told = run(o, how);
-    ASSERT_TRUE(told);
+    const auto told = must(run(o, how));
     EXPECT_EQ(told->code, RefusalCode::bad_value);
   }
   Workspace none;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/must.h"
 #include "tests/run/quantised.h"
 #include "warpwright/device/scale_order.h"
 
@@ -159,8 +160,7 @@ TEST(QuantiseMicro, IsAsItIsDefined) {
     Quantised problem(seed, ScaleSize::micro);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
     const Quantisation q = problem.here();
-    const auto refused = quantise_on_host(q);
-    ASSERT_FALSE(refused) << refused->reason;
+    must_do(quantise_on_host(q));
     if (problem.has_tensor && !q.given) {
       double largest = 0;
       for (std::int64_t i = 0; i < q.x.rows; ++i) {
@@ -250,10 +250,9 @@ TEST(QuantiseMicro, ScalesGoFromRowsToTilesAndBack) {
     const MatrixView& tiles = problem.r.tiles;
     std::vector<std::byte> back(problem.plain.size());
     for (const ScaleOrder to : {ScaleOrder::tiles, ScaleOrder::rows}) {
-      const auto refused = reorder_scales_on_host(
+      must_do(reorder_scales_on_host(
           problem.at(to, (to == ScaleOrder::tiles ? problem.plain : back).data(),
-                     problem.tiles.data(), problem.offset_data()));
-      ASSERT_FALSE(refused) << refused->reason;
+                     problem.tiles.data(), problem.offset_data())));
     }
     const auto neutral = static_cast<std::byte>(micro::neutral_scale(tiles.dtype));
     const auto end = problem.tiles.begin() + tiles.batch * tiles.rows * tiles.columns;
@@ -294,8 +293,7 @@ TEST(QuantiseMicro, ScalesOfBlocksOf128BecomeTiles) {
       r.tiles = scale_tiles_of(DType::ue8m0, m, blocks, {}, 2);
       std::vector<std::uint8_t> tiles(static_cast<std::size_t>(2 * r.tiles.rows * r.tiles.columns));
       r.tiles.data = tiles.data();
-      const auto refused = reorder_scales_on_host(r);
-      ASSERT_FALSE(refused) << refused->reason;
+      must_do(reorder_scales_on_host(r));
       for (std::int64_t i = 0; i < 2 * m * blocks; ++i) {
         const std::int64_t batch = i / (m * blocks);
         const std::int64_t row = i / blocks % m;
@@ -330,8 +328,7 @@ TEST(QuantiseMicro, RefusesWhatItCannotDo) {
                    .tensor_scale = matrix(&tensor, DType::f32, 1, 1)};
     ASSERT_FALSE(fault(q)) << fault(q)->reason;
     change(q);
-    const auto told = quantise_on_host(q);
-    ASSERT_TRUE(told) << says;
+    const auto told = must(quantise_on_host(q), says);
     EXPECT_EQ(told->code, code) << told->reason;
     EXPECT_THAT(told->reason, testing::HasSubstr(says));
   };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/must.h"
 #include "tests/run/quantised.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/run.h"
@@ -21,8 +22,7 @@ TEST(Quantise, IsAsItIsDefined) {
     Quantised problem(seed, ScaleSize::floats);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
     const Quantisation q = problem.here();
-    const auto refused = quantise(q, run_on_model, nullptr);
-    ASSERT_FALSE(refused) << refused->reason;
+    must_do(quantise(q, run_on_model, nullptr));
     const auto scale_at = [&](std::int64_t i, std::int64_t k) -> float {
       const std::int64_t row = q.scaling == Scaling::tensor ? 0 : i;
       const std::int64_t block = q.scaling == Scaling::blockwise ? k / q.block() : 0;
@@ -87,8 +87,7 @@ TEST(Quantise, ProductsOfTheCodesAreThoseOfTheValues) {
                  .scaling = Scaling::row_column,
                  .scale_a = matrix(sx.data(), DType::f32, m, 1),
                  .scale_b = matrix(sw.data(), DType::f32, n, 1)};
-  const auto refused = run(o, {});
-  ASSERT_FALSE(refused) << refused->reason;
+  must_do(run(o, {}));
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       double want = 0;
@@ -107,8 +106,7 @@ TEST(Quantise, RefusesWhatItCannotDo) {
                    .scales = matrix(scales.data(), DType::f32, 4, 1)};
     ASSERT_FALSE(fault(q)) << fault(q)->reason;
     change(q);
-    const auto told = quantise(q, run_on_model, nullptr);
-    ASSERT_TRUE(told) << says;
+    const auto told = must(quantise(q, run_on_model, nullptr), says);
     EXPECT_EQ(told->code, code) << told->reason;
     EXPECT_THAT(told->reason, testing::HasSubstr(says));
   };

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/device/mixture.h"
+#include "tests/must.h"
 #include "warpwright/reference/mixture.h"
 #include "warpwright/run_moe.h"
 
@@ -19,8 +20,7 @@ void expect_right(const SomeMixture& some) {
 TEST(RunMoe, AMixtureThatWasSeenIsCheckedAsAnyOther) {
   SomeMixture first({.seed = 3});
   std::shared_ptr<const MixturePlan> made;
-  const auto refused = run_moe(first.o, {}, &made);
-  ASSERT_FALSE(refused) << refused->reason;
+  must_do(run_moe(first.o, {}, &made));
   ASSERT_NE(made, nullptr);
   const std::shared_ptr<const MixturePlan> plan = made;
   expect_right(first);
@@ -50,10 +50,8 @@ TEST(RunMoe, AMixtureThatWasSeenIsCheckedAsAnyOther) {
 
 TEST(RunMoe, AGivenPlanIsHeldAgainstOperandsAndChoices) {
   SomeMixture some({});
-  const auto plan = run_moe_plan(some.o, model_facts());
-  ASSERT_TRUE(plan) << plan.reason();
-  const auto refused = run_moe(*plan, some.o, {});
-  ASSERT_FALSE(refused) << refused->reason;
+  const auto plan = must(run_moe_plan(some.o, model_facts()));
+  must_do(run_moe(*plan, some.o, {}));
   expect_right(some);
   SomeMixture skewed({});
   skewed.o.expected_zipf = 2;  // a hint
@@ -104,8 +102,7 @@ TEST(RunMoe, IdsAreCheckedWhereThatIsAskedFor) {
   EXPECT_FALSE(run_moe(some.o, how));
   some.ids[5] = 8;
   some.put_ids();
-  const auto refused = run_moe(some.o, how);
-  ASSERT_TRUE(refused);
+  const auto refused = must(run_moe(some.o, how));
   EXPECT_EQ(refused->code, RefusalCode::bad_value);
   EXPECT_EQ(refused->reason, *ids_fault(1));
   expect_right(some);  // the slot is left out
@@ -115,10 +112,8 @@ TEST(RunMoe, IdsAreCheckedWhereThatIsAskedFor) {
 
 TEST(RunMoe, TakesTheCallersMemory) {
   SomeMixture some({});
-  const auto plan = run_moe_plan(some.o, model_facts());
-  ASSERT_TRUE(plan);
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace);
+  const auto plan = must(run_moe_plan(some.o, model_facts()));
+  auto workspace = must(make_workspace(*plan));
   MixtureRunOptions how;
   how.workspace = &*workspace;
   EXPECT_FALSE(run_moe(some.o, how));
@@ -130,10 +125,7 @@ TEST(RunMoe, TakesTheCallersMemory) {
 
 TEST(RunMoe, NoTokensAreNoLaunch) {
   SomeMixture some({.tokens = 0});
-  MixtureRunOptions how;
-  how.check_ids = true;
-  const auto refused = run_moe(some.o, how);
-  EXPECT_FALSE(refused) << refused->reason;
+  must_do(run_moe(some.o, {.check_ids = true}));
 }
 
 // An engine's list of graph sizes: a plan is made once for each, and the workspace of the largest
@@ -150,8 +142,7 @@ TEST(RunMoe, AListOfSizesHasAPlanEach) {
       std::fill(some.ids.begin() + filled, some.ids.end(), -1);
       some.put_ids();
       std::shared_ptr<const MixturePlan> made;
-      const auto refused = run_moe(some.o, {.check_ids = true}, &made);
-      ASSERT_FALSE(refused) << refused->reason;
+      must_do(run_moe(some.o, {.check_ids = true}, &made));
       EXPECT_EQ(made == nullptr, again) << tokens;
       if (made) plans.push_back(made);
       expect_right(some);

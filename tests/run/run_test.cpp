@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/run.h"
 
@@ -82,13 +83,11 @@ TEST(Run, MeasuresNothingOnTheModel) {
   ASSERT_FALSE(run(ones.operands, how, &made));
   EXPECT_EQ(ones.d, std::vector<float>(ones.d.size(), 32.0F));
   const auto usual = run_plan(ones.operands, model_facts(), {});
-  const auto asked = measured_plan(ones.operands, model_facts(), run_on_model, {}, 4);
-  ASSERT_TRUE(asked.ok());
+  const auto asked = must(measured_plan(ones.operands, model_facts(), run_on_model, {}, 4));
   EXPECT_EQ(asked->reason, usual->reason);
   for (const int measure : {-1, most_measured + 1}) {
     how.measure = measure;
-    const auto refused = run(ones.operands, how);
-    ASSERT_TRUE(refused);
+    const auto refused = must(run(ones.operands, how));
     EXPECT_EQ(refused->code, RefusalCode::bad_value);
     EXPECT_THAT(refused->reason, HasSubstr("0 to 256 plans are measured"));
     EXPECT_FALSE(measured_plan(ones.operands, model_facts(), run_on_model, {}, measure).ok());

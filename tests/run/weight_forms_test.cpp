@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/must.h"
 #include "tests/weights/some_weights.h"
 #include "warpwright/reference/verdict.h"
 #include "warpwright/run.h"
@@ -112,11 +113,9 @@ TEST(WeightForms, ArePackedReadAndUnpacked) {
   for (const WeightForm& form : packed::weight_forms) {
     SCOPED_TRACE(form.word);
     FormWeights weights(form);
-    const auto header = weights::parse_packed(weights.bytes());
-    ASSERT_TRUE(header.ok()) << header.reason();
+    const auto header = must(weights::parse_packed(weights.bytes()));
     EXPECT_EQ(header->format, packed_format(form));
-    const auto unpacked = weights::unpack(weights.bytes());
-    ASSERT_TRUE(unpacked.ok()) << unpacked.reason();
+    const auto unpacked = must(weights::unpack(weights.bytes()));
     EXPECT_EQ(values_of(*unpacked), weights.values());
     FormProduct product(form, weights, GroupSums::exact);
     std::vector<float> read(weights.values().size());

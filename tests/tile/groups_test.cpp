@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
+#include "tests/must.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/tile/groups.h"
 
@@ -183,8 +184,7 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
   if (counter != nullptr) {
     memory.push_back({.base = counter, .bytes = sizeof *counter, .name = "counter"});
   }
-  const model::Report report = model::run(shape, how, memory, body);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(model::run(shape, how, memory, body));
   if (counter != nullptr) {
     EXPECT_EQ(*counter, 0U);
   }

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/campaign.h"
+#include "tests/must.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/weights/pack.h"
 
@@ -62,8 +63,7 @@ std::vector<float> normal_values(std::size_t count, unsigned seed) {
 
 PlainWeights quantised(std::vector<float>& values, int k, const QuantiseOptions& options) {
   const MatrixView view = matrix(values.data(), DType::f32, kRows, k);
-  const auto w = quantise(std::span(&view, 1), options);
-  EXPECT_TRUE(w) << w.reason();
+  const auto w = must(quantise(std::span(&view, 1), options));
   return *w;
 }
 

@@ -1,4 +1,5 @@
 #include "warpwright/weights/header.h"
+#include "tests/must.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ void expect_refused(std::span<const std::byte> bytes, const std::string& part) {
   const auto header = parse_header(bytes, "x");
   ASSERT_FALSE(header);
   EXPECT_EQ(header.reason().find("x "), 0U);
-  EXPECT_NE(header.reason().find(part), std::string::npos) << header.reason();
+  expect_contains(header.reason(), part);
   EXPECT_EQ(header.reason().back(), '.');
 }
 
@@ -65,8 +66,7 @@ TEST(HeaderTest, Bytes) {
 }
 
 TEST(HeaderTest, ComesBack) {
-  const auto header = parse_header(header_bytes(some_header()));
-  ASSERT_TRUE(header) << header.reason();
+  const auto header = must(parse_header(header_bytes(some_header())));
   EXPECT_EQ(header->format, some_header().format);
   EXPECT_EQ(header->extents, some_header().extents);
   EXPECT_EQ(header->source, "gptq");
@@ -81,8 +81,7 @@ TEST(HeaderTest, FactorOfNvf4) {
   h.source = "compressed-tensors-nvfp4";
   for (const float factor : {0.0F, 0.125F, kFactorEach}) {
     h.factor = factor;
-    const auto header = parse_header(header_bytes(h));
-    ASSERT_TRUE(header) << header.reason();
+    const auto header = must(parse_header(header_bytes(h)));
     EXPECT_EQ(std::isnan(header->factor), std::isnan(factor));
     EXPECT_TRUE(std::isnan(factor) || header->factor == factor);
     EXPECT_EQ(header->lacks_factor(), factor != 0.125F);
@@ -137,17 +136,15 @@ TEST(HeaderTest, WholeTensors) {
   ASSERT_TRUE(parse_packed(bytes)) << parse_packed(bytes).reason();
   std::vector<std::byte> damaged = bytes;
   damaged[5000] ^= std::byte{1};
-  EXPECT_NE(parse_packed(damaged).reason().find("its tiles do not add up"), std::string::npos);
+  expect_contains(parse_packed(damaged).reason(), "its tiles do not add up");
   // Two words that change places are seen too.
   damaged = bytes;
   std::swap_ranges(damaged.begin() + 136, damaged.begin() + 144, damaged.begin() + 1136);
   EXPECT_FALSE(parse_packed(damaged));
   damaged = bytes;
   damaged.pop_back();
-  EXPECT_NE(
-      parse_packed(damaged).reason().find("56831 bytes behind its header, which speaks of 56832"),
-      std::string::npos)
-      << parse_packed(damaged).reason();
+  expect_contains(parse_packed(damaged).reason(),
+                  "56831 bytes behind its header, which speaks of 56832");
 }
 
 TEST(HeaderTest, OtherWeights) {
@@ -155,10 +152,8 @@ TEST(HeaderTest, OtherWeights) {
   EXPECT_FALSE(mismatch(h, {3, 100, 192}));
   for (const packed::Extents& other :
        {packed::Extents{1, 100, 192}, packed::Extents{3, 128, 192}, packed::Extents{3, 100, 256}}) {
-    const auto fault = mismatch(h, other, "w");
-    ASSERT_TRUE(fault);
-    EXPECT_NE(fault->reason.find("w holds 3 matrices of N = 100 and K = 192; the product needs"),
-              std::string::npos);
+    const auto fault = must(mismatch(h, other, "w"));
+    expect_contains(fault->reason, "w holds 3 matrices of N = 100 and K = 192; the product needs");
   }
 }
 

@@ -1,3 +1,4 @@
+#include "tests/must.h"
 #include "warpwright/weights/source.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ class MicroSourceTest : public testing::Test {
   void expect_refused(const std::string& part, std::string_view layout = "modelopt-nvfp4") {
     const auto source = read(layout);
     ASSERT_FALSE(source) << part;
-    EXPECT_NE(source.reason().find(part), std::string::npos) << source.reason();
+    expect_contains(source.reason(), part);
     EXPECT_EQ(source.reason().back(), '.');
   }
 
@@ -40,15 +41,13 @@ class MicroSourceTest : public testing::Test {
 };
 
 TEST_F(MicroSourceTest, SaysWhatLiesThere) {
-  const auto source = read();
-  ASSERT_TRUE(source) << source.reason();
+  const auto source = must(read());
   EXPECT_EQ(source->extents, (packed::Extents{2, 8, 64}));
   EXPECT_EQ(source->format, micro_format("nvf4"));
   EXPECT_EQ(source->experts[1].codes, reinterpret_cast<const std::byte*>(codes_.data()) + 256);
   EXPECT_EQ(source->experts[1].scales, reinterpret_cast<const std::byte*>(scales_.data()) + 32);
   EXPECT_EQ(source->experts[1].tensor, 0.25F);
-  const auto divided = read("compressed-tensors-nvfp4");
-  ASSERT_TRUE(divided) << divided.reason();
+  const auto divided = must(read("compressed-tensors-nvfp4"));
   EXPECT_EQ(divided->experts[1].tensor, 4);
 }
 
@@ -94,8 +93,7 @@ TEST_F(MicroSourceTest, BlocksOfFp8) {
   t_ = {};
   t_.codes = batch_of(codes.data(), DType::e4m3, 130, 200);
   t_.scales = batch_of(scales.data(), DType::f32, 2, 2);
-  const auto source = read("deepseek-fp8");
-  ASSERT_TRUE(source) << source.reason();
+  const auto source = must(read("deepseek-fp8"));
   EXPECT_EQ(source->extents, (packed::Extents{2, 130, 200}));
   EXPECT_EQ(source->format, micro_format("mxf8"));
   EXPECT_TRUE(source->blocks_of_128);
@@ -116,8 +114,7 @@ TEST_F(MicroSourceTest, BlocksOfFp8) {
   t_.scales = batch_of(powers.data(), DType::ue8m0, 2, 2);
   expect_refused("of expert 1 is 0xff, NaN", "deepseek-fp8-ue8m0");
   powers[6] = 126;
-  const auto bytes = read("deepseek-fp8-ue8m0");
-  ASSERT_TRUE(bytes) << bytes.reason();
+  const auto bytes = must(read("deepseek-fp8-ue8m0"));
   EXPECT_EQ(bytes->experts[1].scales, reinterpret_cast<const std::byte*>(powers.data()) + 4);
   t_.codes.dtype = DType::u8;
   expect_refused("it is e4m3", "deepseek-fp8-ue8m0");

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/draws.h"
+#include "tests/must.h"
 #include "tests/weights/some_weights.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/reference/operand.h"
@@ -33,8 +34,7 @@ struct Checkpoint {
   }
 
   void expect_same(const std::vector<std::byte>& packed) const {
-    const auto header = parse_packed(packed);
-    ASSERT_TRUE(header) << header.reason();
+    const auto header = must(parse_packed(packed));
     const packed::Extents& e = source.extents;
     ASSERT_EQ(header->extents, e);
     GemmOperands o;
@@ -67,8 +67,7 @@ TEST(PackE2m1, ValuesStayToTheBit) {
     for (const DType tokens : {DType::e4m3, DType::bf16, DType::f16}) {
       if (nv && tokens == DType::e4m3) continue;
       if (tokens == DType::f16 && !nv && wide_row(c.source, tokens)) continue;  // span of 26 and 45
-      const auto packed = pack(c.source, {.tokens = tokens}, {.threads = 2});
-      ASSERT_TRUE(packed) << packed.reason();
+      const auto packed = must(pack(c.source, {.tokens = tokens}, {.threads = 2}));
       c.expect_same(*packed);
     }
   }
@@ -91,10 +90,8 @@ TEST(PackE2m1, UnpackedIsWhatWasPacked) {
     const PackOptions options{.tokens = !wide                  ? DType::e4m3
                                         : fits && seed % 4 < 2 ? DType::f16
                                                                : DType::bf16};
-    const auto bytes = pack(c.source, options);
-    ASSERT_TRUE(bytes) << bytes.reason();
-    const auto back = unpack(*bytes, {.threads = 2});
-    ASSERT_TRUE(back) << back.reason();
+    const auto bytes = must(pack(c.source, options));
+    const auto back = must(unpack(*bytes, {.threads = 2}));
     EXPECT_EQ(back->extents, e);
     EXPECT_EQ(
         std::memcmp(back->codes.data(), c.codes.data(), c.codes.size()) == 0, !nv || [&] {
@@ -105,8 +102,7 @@ TEST(PackE2m1, UnpackedIsWhatWasPacked) {
       ASSERT_EQ(static_cast<double>(values[static_cast<std::size_t>(i)]), c.value(i / e.k, i % e.k))
           << i;
     }
-    const auto again = pack(source_of(*back), options);
-    ASSERT_TRUE(again) << again.reason();
+    const auto again = must(pack(source_of(*back), options));
     EXPECT_EQ(*again, *bytes);
   }
   const Checkpoint c({1, 8, 64}, "mxf4", 120, 124, 1);
@@ -132,15 +128,12 @@ TEST(PackE2m1, ScalesThatSpanTooFar) {
             "leave exponents to pack, which keeps them.");
   ASSERT_TRUE(pack(c.source, {.tokens = DType::bf16}));
   c.scales[4 * 4 + 1] = std::byte{20};
-  const auto wide = pack(c.source, {.tokens = DType::bf16});
-  ASSERT_FALSE(wide);
-  EXPECT_NE(wide.reason().find("at most 64 powers of two"), std::string::npos) << wide.reason();
+  expect_contains(why_not(pack(c.source, {.tokens = DType::bf16})), "at most 64 powers of two");
   // 25 powers of two for tokens of f16, and not one more.
   Checkpoint narrow({1, 1, 64}, "mxf4", 100, 100, 3);
   narrow.codes[0] = narrow.codes[16] = std::byte{0x17};
   narrow.scales[1] = std::byte{124};
-  const auto half = pack(narrow.source, {.tokens = DType::f16});
-  ASSERT_TRUE(half) << half.reason();
+  const auto half = must(pack(narrow.source, {.tokens = DType::f16}));
   narrow.expect_same(*half);
   narrow.scales[1] = std::byte{125};
   EXPECT_EQ(pack(narrow.source, {.tokens = DType::f16}).reason(),

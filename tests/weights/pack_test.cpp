@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/must.h"
 #include "tests/weights/some_weights.h"
 #include "warpwright/facts/packed_places.h"
 #include "warpwright/numeric/bulk.h"
@@ -31,20 +32,16 @@ TEST(PackTest, EveryFormatComesBack) {
         // Rows and K that fill no tile, where the group allows.
         const packed::Extents e{2, 70, group == 128 ? 256 : 128 + group};
         const PlainWeights w = some_weights(e, group, scale, zeros);
-        const auto bytes = pack(source_of(w));
-        ASSERT_TRUE(bytes) << bytes.reason();
-        const auto header = parse_packed(*bytes);
-        ASSERT_TRUE(header) << header.reason();
+        const auto bytes = must(pack(source_of(w)));
+        const auto header = must(parse_packed(*bytes));
         EXPECT_EQ(header->format.encoding, Int4Encoding::ex);
         EXPECT_EQ(header->format.group, group);
         EXPECT_EQ(header->format.scale, scale);
         EXPECT_EQ(header->format.zero_points == ZeroPoints::groups, zeros);
-        const auto back = unpack(*bytes);
-        ASSERT_TRUE(back) << back.reason();
+        const auto back = must(unpack(*bytes));
         expect_same(*back, w);
         // The same for tokens of bf16: other words.
-        const auto wide = pack(source_of(w), {.tokens = DType::bf16});
-        ASSERT_TRUE(wide) << wide.reason();
+        const auto wide = must(pack(source_of(w), {.tokens = DType::bf16}));
         EXPECT_EQ(parse_packed(*wide)->format.tokens, DType::bf16);
         EXPECT_NE(std::memcmp(bytes->data() + packed::kHeaderBytes,
                               wide->data() + packed::kHeaderBytes, packed::kTileCodeBytes),
@@ -71,8 +68,7 @@ TEST(PackTest, ThreadsDoNotChangeTheBytes) {
 TEST(PackTest, PaddingIsZeroWithTheLastScale) {
   const packed::Extents e{1, 65, 160};
   const PlainWeights w = some_weights(e, 32, DType::bf16, true);
-  const auto bytes = pack(source_of(w));
-  ASSERT_TRUE(bytes);
+  const auto bytes = must(pack(source_of(w)));
   PlainWeights padded = w;
   padded.extents = {1, 128, 256};
   // The same bytes under a header that calls the padding weights.
@@ -81,8 +77,7 @@ TEST(PackTest, PaddingIsZeroWithTheLastScale) {
   const auto header = header_bytes(
       {f, padded.extents, "test", sum_of(std::span(whole).subspan(packed::kHeaderBytes))});
   std::copy(header.begin(), header.end(), whole.begin());
-  const auto all = unpack(whole);
-  ASSERT_TRUE(all) << all.reason();
+  const auto all = must(unpack(whole));
   for (int n = 0; n < 128; ++n) {
     for (int k = 0; k < 256; ++k) {
       if (n < 65 && k < 160) {
@@ -130,10 +125,7 @@ TEST(PackTest, ScalesThatAreNoScales) {
   const PlainWeights infinite = with_scale(0, std::numeric_limits<double>::infinity(), DType::f32);
   EXPECT_FALSE(pack(source_of(infinite)));
   const PlainWeights large = with_scale(0, 128, DType::f16);
-  const auto too_large = pack(source_of(large));
-  ASSERT_FALSE(too_large);
-  EXPECT_NE(too_large.reason().find("as fp16 the largest is 127.938"), std::string::npos)
-      << too_large.reason();
+  expect_contains(why_not(pack(source_of(large))), "as fp16 the largest is 127.938");
   EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
   // By tokens of 16 bits sums are 512 times what they stand for, up to their end.
   for (const double scale : {1e34, -1e34}) {
@@ -150,10 +142,8 @@ TEST(PackTest, ScalesThatAreNoScales) {
   // A scale of 0 makes its weights 0, whatever the codes, with the scale before, or 1.
   PlainWeights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
   std::memset(&zero.scales[8], 0, 8);                 // rows 2 and 3
-  const auto bytes = pack(source_of(zero));
-  ASSERT_TRUE(bytes) << bytes.reason();
-  const auto back = unpack(*bytes);
-  ASSERT_TRUE(back);
+  const auto bytes = must(pack(source_of(zero)));
+  const auto back = must(unpack(*bytes));
   for (int k = 64; k < 128; ++k) {
     EXPECT_EQ(code_of(*back, 0, 1, k), 0);
     EXPECT_EQ(scale_of(*back, 0, 1, k), scale_of(zero, 0, 1, 0));
@@ -173,8 +163,7 @@ TEST(PackTest, ScalesOfAnotherTypeAreRounded) {
     s *= 1.001F;  // beyond bf16's bits
     std::memcpy(&finer.scales[i], &s, 4);
   }
-  const auto back = unpack(*pack(source_of(finer), {.scale = DType::bf16}));
-  ASSERT_TRUE(back);
+  const auto back = must(unpack(*pack(source_of(finer), {.scale = DType::bf16})));
   for (int n = 0; n < 64; ++n) {
     const double exact = scale_of(finer, 0, n, 0);
     EXPECT_EQ(scale_of(*back, 0, n, 0),
@@ -190,8 +179,7 @@ TEST(QuantiseTest, ErrorsAreHalfAStep) {
       std::vector<float> values(3 * 40 * 384);
       for (float& v : values) v = normal(random);
       const MatrixView view{values.data(), DType::f32, 40, 384, 384, 1, 3, 40 * 384};
-      const auto w = quantise(std::span(&view, 1), {encoding, group, DType::f32});
-      ASSERT_TRUE(w) << w.reason();
+      const auto w = must(quantise(std::span(&view, 1), {encoding, group, DType::f32}));
       EXPECT_EQ(w->origin, "f32");
       const std::vector<float> back = values_of(*w);
       double least = 0;
@@ -219,8 +207,7 @@ TEST(QuantiseTest, ZeroPoints) {
   for (int i = 4 * 128; i < 5 * 128; ++i) values[static_cast<std::size_t>(i)] -= 10;  // below 0
   const MatrixView view = matrix(values.data(), DType::f32, 20, 128);
   const auto w =
-      quantise(std::span(&view, 1), {Int4Encoding::ex, 32, DType::f32, ZeroPoints::groups});
-  ASSERT_TRUE(w) << w.reason();
+      must(quantise(std::span(&view, 1), {Int4Encoding::ex, 32, DType::f32, ZeroPoints::groups}));
   const std::vector<float> back = values_of(*w);
   for (int n = 0; n < 20; ++n) {
     for (int k = 0; k < 128; ++k) {
@@ -232,8 +219,7 @@ TEST(QuantiseTest, ZeroPoints) {
   }
   EXPECT_EQ(zero_point_of(*w, 0, 4, 0), 15);
   EXPECT_EQ(scale_of(*w, 0, 3, 0), 0);
-  const auto packed = pack(source_of(*w));
-  ASSERT_TRUE(packed) << packed.reason();
+  const auto packed = must(pack(source_of(*w)));
   const std::vector<float> there = values_of(*unpack(*packed));
   EXPECT_TRUE(there == back);
 }
@@ -264,9 +250,7 @@ TEST(QuantiseTest, TypesBatchesAndZeros) {
 TEST(QuantiseTest, Refusals) {
   std::vector<float> values(2 * 96, 1.0F);
   const auto refused = [&](MatrixView view, QuantiseOptions options, const std::string& part) {
-    const auto result = quantise(std::span(&view, 1), options);
-    ASSERT_FALSE(result);
-    EXPECT_NE(result.reason().find(part), std::string::npos) << result.reason();
+    expect_contains(why_not(quantise(std::span(&view, 1), options)), part);
   };
   const MatrixView view = matrix(values.data(), DType::f32, 2, 96);
   refused(view, {Int4Encoding::ex, 64, DType::bf16}, "K = 96 is no multiple of the group of 64");

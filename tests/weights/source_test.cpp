@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tests/must.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::weights {
@@ -23,7 +24,7 @@ class SourceTest : public testing::Test {
   void expect_refused(const std::string& part, std::string_view layout = "compressed-tensors") {
     const auto source = read(layout);
     ASSERT_FALSE(source) << part;
-    EXPECT_NE(source.reason().find(part), std::string::npos) << source.reason();
+    expect_contains(source.reason(), part);
     EXPECT_EQ(source.reason().back(), '.');
   }
 
@@ -35,13 +36,11 @@ class SourceTest : public testing::Test {
 };
 
 TEST_F(SourceTest, ReadsWhatLiesThere) {
-  const auto source = read();
-  ASSERT_TRUE(source) << source.reason();
+  const auto source = must(read());
   EXPECT_EQ(source->extents, (packed::Extents{1, 16, 64}));
   EXPECT_EQ(source->group, 32);
   EXPECT_FALSE(source->has_zero_points);
-  const auto back = unpack(*pack(*source));
-  ASSERT_TRUE(back) << back.reason();
+  const auto back = must(unpack(*pack(*source)));
   EXPECT_EQ(back->origin, "compressed-tensors");
   for (const float value : values_of(*back)) EXPECT_EQ(value, 3);
 }
@@ -52,8 +51,7 @@ TEST_F(SourceTest, ZeroPointsCountOnlyWhereTheyAreNotEight) {
   zeros_[3] = 0x68888888U;  // rows 8 to 15 of group 1
   const auto source = read();
   ASSERT_TRUE(source && source->has_zero_points);
-  const auto back = unpack(*pack(*source));
-  ASSERT_TRUE(back) << back.reason();
+  const auto back = must(unpack(*pack(*source)));
   EXPECT_EQ(zero_point_of(*back, 0, 15, 40), 6);
   EXPECT_EQ(zero_point_of(*back, 0, 15, 10), 8);
   EXPECT_EQ(zero_point_of(*back, 0, 14, 40), 8);
@@ -103,10 +101,8 @@ TEST_F(SourceTest, ExpertsAreAlike) {
   std::vector<CheckpointTensors> experts(3, t_);
   EXPECT_EQ(read_checkpoint("compressed-tensors", experts)->extents.experts, 3);
   experts[2].codes.rows = experts[2].scales.rows = 8;
-  const auto source = read_checkpoint("compressed-tensors", experts);
-  ASSERT_FALSE(source);
-  EXPECT_NE(source.reason().find("Expert 2 has N = 8, K = 64"), std::string::npos)
-      << source.reason();
+  expect_contains(why_not(read_checkpoint("compressed-tensors", experts)),
+                  "Expert 2 has N = 8, K = 64");
 }
 
 }  // namespace

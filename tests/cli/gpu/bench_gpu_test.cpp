@@ -15,6 +15,7 @@
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
 #include "tests/gpu.h"
+#include "tests/must.h"
 #include "tests/problem_changes.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/bulk.h"
@@ -326,8 +327,7 @@ TEST(BenchOnGpu, TimesAProduct) {
   const std::vector<DeviceFacts> devices = device::cuda_devices();
   ASSERT_FALSE(device::use_cuda_device(0));
   const auto plans =
-      candidates(packed_problem(512, 512, 512, DType::bf16, DType::bf16), devices.front());
-  ASSERT_TRUE(plans) << plans.reason();
+      must(candidates(packed_problem(512, 512, 512, DType::bf16, DType::bf16), devices.front()));
   TimeOptions options;
   options.rounds = 3;
   options.round_seconds = 1e-3;
@@ -336,8 +336,7 @@ TEST(BenchOnGpu, TimesAProduct) {
     EXPECT_LE(done, all);
     last = done;
   };
-  const auto times = time_gemm(*plans, nullptr, options);
-  ASSERT_TRUE(times) << times.reason();
+  const auto times = must(time_gemm(*plans, nullptr, options));
   EXPECT_GT(last, 0);
   EXPECT_GT(times->ours.median, 0.5);
   EXPECT_LT(times->ours.median, 1000);
@@ -347,13 +346,11 @@ TEST(BenchOnGpu, TimesAProduct) {
   if (times->first) {
     EXPECT_LE(times->best->median, times->first->median);
   }
-  const auto ranked = rank_plans(*plans, options);
-  ASSERT_TRUE(ranked) << ranked.reason();
+  const auto ranked = must(rank_plans(*plans, options));
   EXPECT_EQ(ranked->size(), plans->size());
   std::cout << line(*times) << "\n";
   // No profiler watches, and nothing minds.
-  const auto refusal = profile_gemm(plans->front(), 1, options);
-  EXPECT_FALSE(refusal) << refusal->reason;
+  must_do(profile_gemm(plans->front(), 1, options));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "bench/gemm_bench.h"
 #include "cli/compute/bench_shapes.h"
 #include "tests/gpu.h"
+#include "tests/must.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
@@ -39,8 +40,7 @@ TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
   WW_NEEDS_HOPPER();
   for (const ProductKind& kind : parse_kinds(kind_words(","))) {
     SCOPED_TRACE(kind.first);
-    const auto times = time_lengths(kind, {16, 0, 300, 4, 100, 0});
-    ASSERT_TRUE(times) << times.reason();
+    const auto times = must(time_lengths(kind, {16, 0, 300, 4, 100, 0}));
     EXPECT_GT(times->ours.median, 0);
     EXPECT_GT(times->config_time.median, 0);
     EXPECT_LE(times->config_time.median, times->ours.median);
@@ -75,8 +75,7 @@ TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
         how.beside.push_back(*plans);
       }
     }
-    const auto times = bench::time_gemm(exact, nullptr, how);
-    ASSERT_TRUE(times) << times.reason();
+    const auto times = must(bench::time_gemm(exact, nullptr, how));
     EXPECT_GT(times->ours.median, 0);
     EXPECT_GT(times->relative_error, 1e-5);
     EXPECT_TRUE(times->cold);
@@ -90,8 +89,7 @@ TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
 
 TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
   WW_NEEDS_HOPPER();
-  const auto times = time_lengths(parse_kinds("e4m3-block").front(), {16, 3});
-  ASSERT_TRUE(times) << times.reason();
+  const auto times = must(time_lengths(parse_kinds("e4m3-block").front(), {16, 3}));
   EXPECT_FALSE(times->first);
   EXPECT_GT(times->ours.median, 0);
   if (bench::cublaslt_version().empty()) return;

@@ -7,6 +7,7 @@
 
 #include "tests/device/mixture.h"
 #include "tests/gpu.h"
+#include "tests/must.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/reference/mixture.h"
@@ -66,14 +67,12 @@ void run_and_check(SomeMixture& some, const MixtureChoices& choices, int& ran) {
   if (!plan && plan.refusal().code == RefusalCode::no_kernel) return;  // of this build
   ASSERT_TRUE(plan) << plan.reason();
   SCOPED_TRACE(plan->explain());
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
+  auto workspace = must(make_workspace(*plan));
   ASSERT_EQ(cudaMemset(workspace->data(), 0xff, static_cast<std::size_t>(plan->workspace_bytes())),
             cudaSuccess);
   std::vector<std::byte> first;
   for (int i = 0; i < 3; ++i) {
-    const auto refused = launch(*plan, gpu.o, *workspace, nullptr, {.dependent = i == 2});
-    ASSERT_FALSE(refused) << refused->reason;
+    must_do(launch(*plan, gpu.o, *workspace, nullptr, {.dependent = i == 2}));
     gpu.take();
     if (i == 0) {
       first = bits_of(some);
@@ -188,10 +187,8 @@ TEST(MixturesOnGpu, ACapturedLaunchHasTheSameBits) {
   WW_NEEDS_HOPPER();
   SomeMixture some({.tokens = 20, .experts = 8, .top_k = 2, .hidden = 256, .inner = 256});
   OnGpu gpu(some);
-  const auto plan = plan_moe(gpu.o, *device::cuda_device(0));
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto plan = must(plan_moe(gpu.o, *device::cuda_device(0)));
+  auto workspace = must(make_workspace(*plan));
   ASSERT_FALSE(launch(*plan, gpu.o, *workspace, nullptr));
   gpu.take();
   const auto plain = bits_of(some);

@@ -4,13 +4,13 @@
 
 #include "tests/device/packed_there.h"
 #include "tests/gpu.h"
+#include "tests/must.h"
 
 namespace warpwright::tests {
 namespace {
 
 std::shared_ptr<device::CudaBuffer> buffer(std::int64_t bytes) {
-  auto made = device::CudaBuffer::make(bytes);
-  EXPECT_TRUE(made) << made.reason();
+  auto made = must(device::CudaBuffer::make(bytes));
   return *made;
 }
 
@@ -91,16 +91,14 @@ TEST(PackOnGpu, HowFast) {
     if (is_across) t.zeros = tensor(DType::s32, groups, n / 8, 0x66, kept);
     if (is_nvf4)
       t.tensor_scale = {const_cast<float*>(ones.data()), DType::f32, 1, 1, 1, 1, experts, 1};
-    const auto source = weights::read_places(layout, std::span(&t, 1));
-    ASSERT_TRUE(source) << source.reason();
+    const auto source = must(weights::read_places(layout, std::span(&t, 1)));
     const weights::PackOptions options{.encoding = Int4Encoding::ex, .tokens = DType::bf16};
     std::shared_ptr<device::CudaBuffer> to;
     std::int64_t bytes = 0;
     double best = 1e9;
     for (int i = 0; i < 4; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      const auto there = device::look_on_cuda(*source, options);
-      ASSERT_TRUE(there) << there.reason();
+      const auto there = must(device::look_on_cuda(*source, options));
       EXPECT_TRUE(there->packed.empty());
       if (to == nullptr) to = buffer(there->bytes());
       ASSERT_FALSE(device::pack_on_cuda(*there, to->data()));

@@ -1,5 +1,5 @@
 // The kernels of a mixture's slots on a device, against the host: the sort by its public call, rows
-// of tokens and sums by their kernels. DISABLED_Times prints what they take.
+// of tokens and sums by their kernels. What they take, `bench moe --steps` prints.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -223,113 +223,6 @@ TEST(SlotsOnGpu, RowsAndSums) {
         ASSERT_EQ(got[at], sum) << t << ", " << i;
       }
     }
-  }
-}
-
-// Microseconds of a launch within a graph of 20.
-template <class Launch>
-double time_of(const Launch& launch) {
-  cudaStream_t stream{};
-  cudaStreamCreate(&stream);
-  launch(stream);
-  cudaStreamSynchronize(stream);
-  cudaGraph_t graph{};
-  cudaGraphExec_t ready{};
-  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-  for (int i = 0; i < 20; ++i) launch(stream);
-  cudaStreamEndCapture(stream, &graph);
-  cudaGraphInstantiate(&ready, graph, 0);
-  cudaEvent_t before{};
-  cudaEvent_t after{};
-  cudaEventCreate(&before);
-  cudaEventCreate(&after);
-  float best = 1e9F;
-  for (int i = 0; i < 10; ++i) {
-    cudaEventRecord(before, stream);
-    cudaGraphLaunch(ready, stream);
-    cudaEventRecord(after, stream);
-    cudaStreamSynchronize(stream);
-    float ms = 0;
-    cudaEventElapsedTime(&ms, before, after);
-    best = std::min(best, ms);
-  }
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  cudaEventDestroy(before);
-  cudaEventDestroy(after);
-  cudaStreamDestroy(stream);
-  return 1000.0 * best / 20;
-}
-
-TEST(SlotsOnGpu, DISABLED_Times) {
-  WW_NEEDS_HOPPER();
-  for (const int tokens : {1, 8, 64, 512, 4096, 8192, 131072}) {
-    for (const int experts : {128, 1024}) {
-      Both both(tokens, 8, experts, 5);
-      std::printf("sort of %7d slots, %4d experts: %.2f us\n", 8 * tokens, experts,
-                  time_of([&](cudaStream_t s) {
-                    EXPECT_FALSE(device::sort_slots_on_cuda(both.on_device, s));
-                  }));
-    }
-  }
-}
-
-// Copies, codes with scales of blocks, and sums, of 2,048 bf16 a token and 8 slots of 128 experts.
-TEST(SlotsOnGpu, DISABLED_TimesOfRowsAndSums) {
-  WW_NEEDS_HOPPER();
-  constexpr int k = 2048;
-  constexpr int top_k = 8;
-  for (const int tokens : {8, 64, 512, 4096}) {
-    Both both(tokens, top_k, 128, 5);
-    ASSERT_FALSE(device::sort_slots_on_cuda(both.on_device, nullptr));
-    const std::size_t slots = both.ids.size();
-    OnDevice<std::uint16_t> x(values(static_cast<std::size_t>(tokens) * k, 4));
-    OnDevice<std::uint16_t> copy(std::vector<std::uint16_t>(slots * k, 0));
-    OnDevice<std::uint8_t> codes(std::vector<std::uint8_t>(slots * k, 0));
-    OnDevice<float> scales(std::vector<float>(slots * (k / 128), 0.0F));
-    OnDevice<float> weights(std::vector<float>(slots, 0.125F));
-    OnDevice<std::uint16_t> y(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * k, 0));
-    // Scales of a block of all rows lie side by side, as in a mixture.
-    kernel::TokenRows rows{.x = reinterpret_cast<unsigned char*>(x.data()),
-                           .x_pitch = 2 * k,
-                           .to = reinterpret_cast<unsigned char*>(copy.data()),
-                           .to_pitch = 2 * k,
-                           .scales = scales.data(),
-                           .scale_pitch = 1,
-                           .scale_step = static_cast<std::int64_t>(slots),
-                           .rows = both.d_rows.data(),
-                           .top_k = top_k,
-                           .tokens = tokens,
-                           .k = k,
-                           .form = kernel::RowForm::copy};
-    const auto gather = [&](cudaStream_t s) {
-      start<kernel::GatherRowsKernel>(gather_rows_kernel, {rows}, s);
-    };
-    const double copied = time_of(gather);
-    rows.to = codes.data();
-    rows.to_pitch = k;
-    rows.form = kernel::RowForm::blocks;
-    const double quantised = time_of(gather);
-    rows.rows = nullptr;
-    const double in_order = time_of(gather);
-    const double summed = time_of([&](cudaStream_t s) {
-      start<kernel::SumSlotsKernel>(sum_slots_kernel,
-                                    {.x = reinterpret_cast<unsigned char*>(copy.data()),
-                                     .x_pitch = 2 * k,
-                                     .y = reinterpret_cast<unsigned char*>(y.data()),
-                                     .y_pitch = 2 * k,
-                                     .weights = weights.data(),
-                                     .weight_pitch = top_k,
-                                     .rows = both.d_rows.data(),
-                                     .tokens = tokens,
-                                     .top_k = top_k,
-                                     .k = k},
-                                    s);
-    });
-    std::printf(
-        "%5d tokens x 2048, top-8: gather %.2f us, gather to e4m3 %.2f us, tokens to e4m3 in their "
-        "order %.2f us, sum %.2f us\n",
-        tokens, copied, quantised, in_order, summed);
   }
 }
 

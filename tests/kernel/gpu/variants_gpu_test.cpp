@@ -7,6 +7,7 @@
 
 #include "tests/gpu.h"
 #include "tests/kernel/problem_cuda.h"
+#include "tests/must.h"
 #include "warpwright/device/quantise.h"
 
 namespace warpwright::tests {
@@ -65,11 +66,9 @@ TEST_F(VariantsOnGpu, CodesAreThoseOfTheHost) {
     Problem narrow(named("hopper_e4m3_e4m3_128x128_pp_q"), scaled);
     for (Problem* p : {&wide, &narrow}) {
       OnCuda there(*p);
-      const auto made = plan(there.operands(), *facts_, p->choices());
-      ASSERT_TRUE(made.ok()) << made.reason();
+      const auto made = must(plan(there.operands(), *facts_, p->choices()));
       there.prepare(*made);
-      const auto refused = there.launch(*made);
-      ASSERT_FALSE(refused) << refused->reason;
+      must_do(there.launch(*made));
       there.receive(*p);
     }
     Tensor values = wide.d();

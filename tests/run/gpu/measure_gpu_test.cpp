@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/gpu.h"
+#include "tests/must.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/run.h"
 
@@ -70,8 +71,7 @@ class MeasureOnGpu : public testing::Test {
 TEST_F(MeasureOnGpu, LeavesTheCallersMemoryAndIsKept) {
   for (const std::int64_t groups : {0, 16}) {
     const GemmOperands o = product(512, 384, 1024, groups);
-    const auto made = measured_plan(o, facts_, 0, {}, 4);
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(measured_plan(o, facts_, 0, {}, 4));
     EXPECT_THAT(made->reason, HasSubstr("the fastest of 4 that were measured here"));
     EXPECT_THAT(made->explain(), HasSubstr("measured here"));
     EXPECT_THAT(result(), testing::Each(0xff));
@@ -89,16 +89,14 @@ TEST_F(MeasureOnGpu, KeepsToWhatIsChosen) {
   const GemmOperands o = product(96, 512, 4096);
   PlanChoices choices;
   choices.batch_invariant = true;
-  const auto made = measured_plan(o, facts_, 0, choices, 6);
-  ASSERT_TRUE(made) << made.reason();
+  const auto made = must(measured_plan(o, facts_, 0, choices, 6));
   EXPECT_FALSE(mismatch(*made, choices));
   EXPECT_THAT(made->reason, HasSubstr("were measured here"));
   EXPECT_TRUE(
       TuningCache(TuningCache::default_path()).find(tuning_key(made->problem, facts_, true)));
   choices = {};
   choices.cluster = atom::ClusterShape{1, 1};
-  const auto alone = measured_plan(o, facts_, 0, choices, 3);
-  ASSERT_TRUE(alone) << alone.reason();
+  const auto alone = must(measured_plan(o, facts_, 0, choices, 3));
   EXPECT_EQ(alone->cluster, (atom::ClusterShape{1, 1}));
 }
 

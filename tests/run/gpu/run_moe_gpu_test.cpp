@@ -7,6 +7,7 @@
 
 #include "tests/device/mixture.h"
 #include "tests/gpu.h"
+#include "tests/must.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/product/rules.h"
@@ -46,8 +47,7 @@ class Both {
   MixtureOperands copied(const MixtureOperands& o) {
     return with_matrices(o, [&](MatrixView v) {
       if (v.data == nullptr) return v;
-      auto made = device::CudaBuffer::make(bytes_of(v));
-      EXPECT_TRUE(made) << made.reason();
+      auto made = must(device::CudaBuffer::make(bytes_of(v)));
       EXPECT_FALSE((*made)->from_host(v.data, bytes_of(v)));
       if (v.data == o.d.data) d_ = *made;
       if (v.data == o.topk_ids.data) ids_ = *made;
@@ -83,8 +83,7 @@ TEST_F(RunMoeOnGpu, ACallIsRightForAllTypesAndTakesNoMemoryTheSecondTime) {
     SCOPED_TRACE(name(scaling));
     Both both({.tokens = 30, .experts = 4, .hidden = 256, .inner = 128, .scaling = scaling});
     std::shared_ptr<const MixturePlan> made;
-    const auto refused = run_moe(both.there, how_, &made);
-    ASSERT_FALSE(refused) << refused->reason;
+    must_do(run_moe(both.there, how_, &made));
     EXPECT_NE(made, nullptr);
     wait();
     EXPECT_EQ(both.verdict().failures, 0);
@@ -146,19 +145,15 @@ TEST_F(RunMoeOnGpu, IdsAreCheckedWhereThatIsAskedFor) {
 
 TEST_F(RunMoeOnGpu, EveryStepCanBeLaunchedAlone) {
   Both both({.tokens = 40, .hidden = 256, .inner = 128});
-  const auto facts = run_facts(0);
-  ASSERT_TRUE(facts) << facts.reason();
-  const auto plan = run_moe_plan(both.there, **facts);
-  ASSERT_TRUE(plan) << plan.reason();
-  auto workspace = make_workspace(*plan);
-  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto facts = must(run_facts(0));
+  const auto plan = must(run_moe_plan(both.there, **facts));
+  auto workspace = must(make_workspace(*plan));
   ASSERT_FALSE(launch(*plan, both.there, *workspace, stream_));
   wait();
   both.forget_result();
   // In their order they are the whole.
   for (const PlannedStep& step : plan->steps()) {
-    const auto refused = launch(*plan, both.there, *workspace, stream_, {.only = step.step});
-    ASSERT_FALSE(refused) << refused->reason;
+    must_do(launch(*plan, both.there, *workspace, stream_, {.only = step.step}));
     wait();
   }
   EXPECT_EQ(both.verdict().failures, 0);
@@ -217,8 +212,7 @@ class RunManyIdsOnGpu : public RunMoeOnGpu {
  protected:
   void launch_all(const ManyIds& ids) const {
     for (const MixtureOperands& o : ids.each) {
-      const auto refused = run_moe(o, how_);
-      ASSERT_FALSE(refused) << refused->reason;
+      must_do(run_moe(o, how_));
     }
   }
   // Launches with both choices leave the same, also where each begins while the one before ends.
