@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/model_time.h"
+#include "cli/files/printable.h"
 #include "cli/reports/check_report.h"
 #include "cli/reports/refusal_json.h"
 
@@ -20,12 +21,6 @@ double seconds_of(const Family& family, const device::CheckOptions& options) {
   for (const Member& m : family.members) seconds += m.seconds;
   const double threads = std::min<double>(options.jobs, std::thread::hardware_concurrency());
   return seconds * options.schedules / std::max(1.0, threads);
-}
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : "; ") + word;
-  return all;
 }
 
 // What was found, of all members so far.
@@ -76,7 +71,7 @@ void print_text(const Family& family, const Outcome& found, std::ostream& out) {
   }
   if (!family.refused.empty()) {
     out << "not of this " << (family.noun == std::string_view("product") ? "kernel" : family.noun)
-        << ": " << listed(family.refused) << "\n";
+        << ": " << joined(family.refused, "; ") << "\n";
   }
   for (const model::CompiledSite& site : found.coverage.untried) {
     if (found.last.clean()) out << "ran in none: " << model::text(site) << "\n";

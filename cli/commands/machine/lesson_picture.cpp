@@ -1,11 +1,11 @@
 #include "cli/commands/machine/lesson_picture.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lessons/source.h"
 #include "lessons/twin.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/barrier_states.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/grid_svg.h"
@@ -139,10 +139,7 @@ std::vector<CellGrid> lesson_grids(const Lesson& lesson) {
 std::string tensor_core_share(const model::Trace& trace) {
   const std::int64_t busy = pictures::tensor_core_time(trace);
   if (busy == 0) return "-";
-  char share[16];
-  std::snprintf(share, sizeof share, "%.0f%%",
-                100.0 * static_cast<double>(busy) / static_cast<double>(trace.end()));
-  return share;
+  return format("%.0f%%", 100.0 * static_cast<double>(busy) / static_cast<double>(trace.end()));
 }
 
 pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonRun>& runs) {

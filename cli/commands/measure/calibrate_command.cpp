@@ -1,7 +1,6 @@
 #include "cli/commands/measure/calibrate_command.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "cli/commands/gemm/run.h"
@@ -9,6 +8,7 @@
 #include "cli/files/output_file.h"
 #include "cli/files/printable.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/calibration.h"
 
@@ -30,9 +30,8 @@ std::string card_name(int index) {
 }
 
 std::string source_of(const device::MeasuredNumber& n, const Spread& s, const std::string& card) {
-  char text[96];
-  std::snprintf(text, sizeof text, "; %zu rounds within %.1f%%", n.rounds.size(), 100 * s.share);
-  return "measured: calibrate, " + n.how + ", " + card + text;
+  return "measured: calibrate, " + n.how + ", " + card +
+         format("; %zu rounds within %.1f%%", n.rounds.size(), 100 * s.share);
 }
 
 void put(MachineNumbers& machine, const device::MeasuredNumber& n, const Spread& s,
@@ -74,11 +73,9 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
         continue;
       }
       if (!o.json) {
-        char text[160];
         const std::string name = n.name + (n.size > 0 ? " " + std::to_string(n.size) : "");
-        std::snprintf(text, sizeof text, "%-26s %12.5g  +-%.1f%%  %s\n", name.c_str(), s.median,
-                      50 * s.share, n.how.c_str());
-        out << text;
+        out << format("%-26s %12.5g  +-%.1f%%  %s\n", name.c_str(), s.median, 50 * s.share,
+                      n.how.c_str());
       }
       put(machine, n, s, card);
     }

@@ -1,6 +1,5 @@
 #include "cli/commands/predict/predict_command.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -8,6 +7,7 @@
 #include "cli/commands/predict/configurations.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
@@ -16,21 +16,18 @@ std::string text_of(const Plan& plan, const Prediction& p) {
   if (!(p.seconds > 0)) {
     return plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n";
   }
-  char text[1024];
   const double us = 1e6;
-  std::snprintf(text, sizeof text,
-                "  start      %8.2f us  launch, and until the first operands are there\n"
-                "  multiply   %8.2f us  k_tiles at an SM's own pace; %.2f of it the tail: SMs idle "
-                "in a last wave\n"
-                "  loads      %8.2f us  waited for L2 or memory\n"
-                "  epilogue   %8.2f us  that no multiplication hides\n",
-                us * p.start, us * p.multiply, us * p.tail, us * p.loads, us * p.epilogue);
   std::string all =
-      plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n" + text;
+      plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n";
+  all += format(
+      "  start      %8.2f us  launch, and until the first operands are there\n"
+      "  multiply   %8.2f us  k_tiles at an SM's own pace; %.2f of it the tail: SMs idle "
+      "in a last wave\n"
+      "  loads      %8.2f us  waited for L2 or memory\n"
+      "  epilogue   %8.2f us  that no multiplication hides\n",
+      us * p.start, us * p.multiply, us * p.tail, us * p.loads, us * p.epilogue);
   if (p.exchange > 0) {
-    std::snprintf(text, sizeof text, "  exchange   %8.2f us  of sums through the workspace\n",
-                  us * p.exchange);
-    all += text;
+    all += format("  exchange   %8.2f us  of sums through the workspace\n", us * p.exchange);
   }
   return all + certainty_line(plan, p);
 }
@@ -49,9 +46,7 @@ int list_configs(const GemmOptions& options, const Product& product, std::ostrea
   for (const Plan& way : *ways) {
     const auto made = predicted_by_counts(way, product.job.lengths());
     const double us = made ? 1e6 * made->time.seconds : 0;
-    char line[64];
-    std::snprintf(line, sizeof line, "%12.2f  %7.2f  ", us, 1e6 * way.cost);
-    text += line + way.name() + "\n";
+    text += format("%12.2f  %7.2f  ", us, 1e6 * way.cost) + way.name() + "\n";
     json["configs"].push_back({{"config", way.name()},
                                {"ctas", way.ctas},
                                {"predicted_us", made ? nlohmann::ordered_json(us) : nullptr},
