@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
-#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/machine/lesson_picture.h"
 #include "cli/commands/machine/lesson_runs.h"
 #include "cli/commands/numbers.h"
@@ -17,6 +17,7 @@
 #include "lessons/lesson.h"
 #include "lessons/source.h"
 #include "lessons/twin.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/compare_svg.h"
@@ -49,10 +50,8 @@ std::string compared_text(const std::vector<LessonRun>& runs) {
   for (const LessonRun& run : runs) {
     const std::int64_t cycles = run.recording.trace.end();
     const std::string share = tensor_core_share(run.recording.trace);
-    char line[96];
-    std::snprintf(line, sizeof line, "%8lld  %11s  ", static_cast<long long>(cycles),
-                  share.c_str());
-    text += line + (run.knobs.empty() ? "CTA 0" : run.knobs) +
+    text += format("%8lld  %11s  ", static_cast<long long>(cycles), share.c_str()) +
+            (run.knobs.empty() ? "CTA 0" : run.knobs) +
             (run.outcome.clean() ? "" : " (with findings)") + "\n";
   }
   return text;
@@ -156,9 +155,7 @@ int list(bool json, std::ostream& out) {
     return 0;
   }
   for (const Lesson& lesson : lessons::all()) {
-    char number[8];
-    std::snprintf(number, sizeof number, "%2d  ", lesson.number);
-    out << number << lesson.title << "\n    " << lesson.question
+    out << format("%2d  ", lesson.number) << lesson.title << "\n    " << lesson.question
         << "\n    Broken: " << lesson.broken << ": " << model::code(lesson.finding) << "\n";
   }
   return 0;
