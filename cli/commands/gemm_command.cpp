@@ -287,11 +287,9 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
   });
 }
 
-namespace {
-
 // Which way to run it `predict` has before the plan's, where it is another, and why the plan is not
 // that; or "". Both are held against each other by kept counts.
-std::string predicted_first(const Product& product) {
+static std::string predicted_first(const Product& product) {
   const Plan& plan = product.plan;
   const std::vector<std::int64_t> lengths = product.job.lengths();
   const auto chosen = predicted_by_counts(plan, lengths);
@@ -311,8 +309,6 @@ std::string predicted_first(const Product& product) {
          format(", %.2f us and %.2f: ", 1e6 * least, 1e6 * chosen->time.seconds) +
          "the plan goes by costs, which are fitted to measured times (docs/predict.md)\n";
 }
-
-}  // namespace
 
 int explain_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
   return exit_status(out, err, options.json, [&] {

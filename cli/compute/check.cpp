@@ -231,14 +231,10 @@ CheckResult check_gemm(const GemmOperands& o, const CheckSettings& settings) {
   return total;
 }
 
-namespace {
-
 // The largest finite number of D's type, for a reader.
-std::string largest(DType type) {
+static std::string largest(DType type) {
   return format("%.4g", numeric::format_of(type).max());
 }
-
-}  // namespace
 
 std::string describe(const CheckResult& result, const std::string& name) {
   if (result.elements == 0) return name + " has no elements, so there is nothing to check.";

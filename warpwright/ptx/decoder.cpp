@@ -245,10 +245,8 @@ std::uint32_t Decoder::place(const Operand& o) const {
   return at_[static_cast<std::size_t>(o.reg)];
 }
 
-namespace {
-
 // Bits of a letter of Form::operands.
-int bits_of(char kind) {
+static int bits_of(char kind) {
   switch (kind) {
     case 'p':
     case 'P':
@@ -270,8 +268,6 @@ int bits_of(char kind) {
       return 32;
   }
 }
-
-}  // namespace
 
 std::uint32_t Decoder::read(const Operand& o, char kind) {
   const int wanted = bits_of(kind);
