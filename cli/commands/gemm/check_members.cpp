@@ -41,13 +41,12 @@ Outcome check_all(const Family& family, const device::CheckOptions& options, std
     how.progress = [&](double share) {
       progress.share((static_cast<double>(out.members) + share) / count);
     };
-    const Result<device::CheckReport> report = device::check(*m.subject, how);
-    if (!report) throw InputError(report.refusal());
+    const device::CheckReport report = taken(device::check(*m.subject, how));
     ++out.members;
-    out.schedules += report->schedules;
-    ran.insert(ran.end(), report->sites.begin(), report->sites.end());
-    out.last = *report;
-    if (!report->clean()) break;
+    out.schedules += report.schedules;
+    ran.insert(ran.end(), report.sites.begin(), report.sites.end());
+    out.last = report;
+    if (!report.clean()) break;
   }
   out.coverage = family.coverage(ran);
   return out;
@@ -122,10 +121,9 @@ device::MutationReport mutate_all(const Family& family, const device::CheckOptio
       return found == known.end() ||
              all.mutants[found->second].fate != device::Mutant::Fate::killed;
     };
-    const Result<device::MutationReport> report = with_progress(
-        err, m.what.c_str(), how, [&m](const auto& o) { return device::mutate(*m.subject, o); });
-    if (!report) throw InputError(report.refusal());
-    for (const device::Mutant& mutant : report->mutants) {
+    const device::MutationReport report = taken(with_progress(
+        err, m.what.c_str(), how, [&m](const auto& o) { return device::mutate(*m.subject, o); }));
+    for (const device::Mutant& mutant : report.mutants) {
       const auto [at, is_new] = known.try_emplace(key(mutant.mutation), all.mutants.size());
       if (is_new) {
         all.mutants.push_back(mutant);

@@ -84,9 +84,7 @@ model::Report run_with_checks(const Product& product, device::ModelOptions how, 
                               std::ostream& err) {
   Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
-  Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
-  if (!report) throw InputError(report.refusal());
-  return std::move(*report);
+  return taken(device::launch_on_model(product.plan, product.operands, how));
 }
 
 RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int repeat) {

@@ -120,9 +120,7 @@ int parse_device(const std::string& text) {
 }
 
 DeviceFacts facts_of(int device) {
-  const auto known = run_facts(device);
-  if (!known) throw InputError(known.refusal());
-  return **known;
+  return *taken(run_facts(device));
 }
 
 DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {

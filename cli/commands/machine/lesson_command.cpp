@@ -27,10 +27,8 @@ namespace {
 
 using pictures::barrier_steps;
 using pictures::barrier_text;
-using pictures::BarrierStep;
 using pictures::CellGrid;
 using pictures::cells_text;
-using pictures::step_text;
 using pictures::tensor_core_time;
 
 using lessons::Lesson;
@@ -131,18 +129,7 @@ nlohmann::ordered_json run_json(const Lesson& lesson, const LessonRun& run) {
     json["findings"].push_back(finding_json(seen.finding));
     json["findings"].back()["schedules"] = seen.schedules;
   }
-  json["barriers"] = nlohmann::ordered_json::array();
-  for (const BarrierStep& step : barrier_steps(run.recording.barriers)) {
-    const model::BarrierEvent& e = step.event;
-    json["barriers"].push_back({{"cycle", e.time},
-                                {"barrier", e.barrier},
-                                {"phase", e.phase},
-                                {"pending", e.pending},
-                                {"expected", e.expected},
-                                {"bytes", e.tx},
-                                {"waiting", e.waiting},
-                                {"what", step_text(step)}});
-  }
+  json["barriers"] = barriers_json(run.recording);
   return json;
 }
 
@@ -207,14 +194,8 @@ void check_options(const LessonOptions& o) {
     throw InputError("--source runs nothing: leave out the options of a run; " +
                      as_rule("--broken and --json may stand beside it") + ".");
   }
-  if (!o.svg.empty()) {
-    check_ending("--svg", o.svg, {".svg"});
-    check_output_file("The picture", o.svg);
-  }
-  if (!o.html.empty()) {
-    check_ending("--html", o.html, {".html"});
-    check_output_file("The page", o.html);
-  }
+  check_outputs({{"--svg", "The picture", o.svg, {".svg"}}});
+  check_outputs({{"--html", "The page", o.html, {".html"}}});
 }
 
 }  // namespace

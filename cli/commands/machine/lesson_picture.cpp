@@ -73,19 +73,7 @@ View barriers_view(const Recording& recording) {
   view.id = "barriers";
   view.title = "Its mbarriers, event by event";
   view.caption = "CTA 0, in the schedule by the clock. " + view.caption;
-  ordered_json data = ordered_json::array();
-  for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
-    const model::BarrierEvent& e = step.event;
-    data.push_back({{"cycle", e.time},
-                    {"barrier", e.barrier},
-                    {"phase", e.phase},
-                    {"pending", e.pending},
-                    {"expected", e.expected},
-                    {"bytes", e.tx},
-                    {"waiting", e.waiting},
-                    {"what", pictures::step_text(step)}});
-  }
-  view.data = data.dump();
+  view.data = barriers_json(recording).dump();
   return view;
 }
 
@@ -134,6 +122,22 @@ std::vector<CellGrid> lesson_grids(const Lesson& lesson) {
     grids.push_back(std::move(grid));
   }
   return grids;
+}
+
+ordered_json barriers_json(const Recording& recording) {
+  ordered_json json = ordered_json::array();
+  for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
+    const model::BarrierEvent& e = step.event;
+    json.push_back({{"cycle", e.time},
+                    {"barrier", e.barrier},
+                    {"phase", e.phase},
+                    {"pending", e.pending},
+                    {"expected", e.expected},
+                    {"bytes", e.tx},
+                    {"waiting", e.waiting},
+                    {"what", pictures::step_text(step)}});
+  }
+  return json;
 }
 
 std::string tensor_core_share(const model::Trace& trace) {

@@ -91,10 +91,7 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
   job.how.how = time_options(o);
   job.how.how.dependent = o.dependent;
   job.how.steps = o.steps;
-  if (!o.json.empty()) {
-    check_ending("--json", o.json, {".json"});
-    check_output_file("The JSON", o.json);
-  }
+  check_outputs({{"--json", "The JSON", o.json, {".json"}}});
   job.device = measured_device(o, "bench");
   job.facts = with_machine(facts_of(job.device), o.machine);
   return job;

@@ -19,9 +19,7 @@ namespace {
 MachineNumbers machine_of(const CalibrateOptions& o, int index) {
   if (!o.from.empty()) return read_machine("--from", o.from);
   if (std::filesystem::exists(o.out)) return read_machine("--out", o.out);
-  const auto facts = device::cuda_device(index);
-  if (!facts) throw InputError(facts.refusal());
-  return machine_of_architecture(facts->architecture);
+  return machine_of_architecture(taken(device::cuda_device(index)).architecture);
 }
 
 std::string card_name(int index) {
@@ -62,11 +60,10 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
     }
     check_output_file("The machine", o.out);
     MachineNumbers machine = machine_of(o, index);
-    const auto measured = probes(index, o.rounds);
-    if (!measured) throw InputError(measured.refusal());
+    const auto measured = taken(probes(index, o.rounds));
     const std::string card = card_name(index);
     std::string faults;
-    for (const device::MeasuredNumber& n : *measured) {
+    for (const device::MeasuredNumber& n : measured) {
       const Spread s = spread_of(n.rounds);
       if (const auto fault = measurement_fault(n.name, s)) {
         faults += "  " + *fault + "\n";
@@ -91,7 +88,7 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
     if (o.json) {
       out << machine_text(machine);
     } else {
-      out << printable(o.out) << ": " << measured->size() << " numbers of " << printable(card)
+      out << printable(o.out) << ": " << measured.size() << " numbers of " << printable(card)
           << "\n";
     }
     return 0;

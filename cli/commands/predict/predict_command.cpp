@@ -36,14 +36,13 @@ std::string text_of(const Plan& plan, const Prediction& p) {
 int list_configs(const GemmOptions& options, const Product& product, std::ostream& out) {
   PlanChoices choices;
   choices.batch_invariant = options.batch_invariant;
-  const auto ways = bench_plans(product.plan.problem, product.plan.device, choices,
-                                parse_configs(options.configs));
-  if (!ways) throw InputError(ways.refusal());
+  const auto ways = taken(bench_plans(product.plan.problem, product.plan.device, choices,
+                                      parse_configs(options.configs)));
   nlohmann::ordered_json json;
   json["device"] = product.plan.device.name;
   json["configs"] = nlohmann::ordered_json::array();
   std::string text = "predicted us  cost us  config\n";
-  for (const Plan& way : *ways) {
+  for (const Plan& way : ways) {
     const auto made = predicted_by_counts(way, product.job.lengths());
     const double us = made ? 1e6 * made->time.seconds : 0;
     text += format("%12.2f  %7.2f  ", us, 1e6 * way.cost) + way.name() + "\n";
