@@ -4,7 +4,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
 #include "warpwright/device/launch.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/tuning/times.h"
 
 namespace warpwright::bench {
@@ -459,19 +459,16 @@ std::optional<Refusal> profile_gemm(const Plan& plan, int number, const TimeOpti
 
 std::string line(const GemmTimes& t) {
   const auto times = [&t](const Timing& x) {
-    char text[120];
-    std::snprintf(text, sizeof(text), "%.2f us (%.2f..%.2f) %.1f TFLOP/s", x.median, x.low, x.high,
+    return format("%.2f us (%.2f..%.2f) %.1f TFLOP/s", x.median, x.low, x.high,
                   tflops(t.roof.operations, x));
-    return std::string(text);
   };
   std::string text = "ours " + times(t.ours);
   if (t.first && t.best) {
-    char ratio[80];
-    std::snprintf(ratio, sizeof(ratio), "; ratio %.3f to the best, %.3f to the first",
-                  t.best->median / t.ours.median, t.first->median / t.ours.median);
     text += "; " + t.baseline + " first pick " + times(*t.first) + ", best of " +
             std::to_string(t.offered) + " (number " + std::to_string(t.best_index + 1) + ") " +
-            times(*t.best) + ratio;
+            times(*t.best) +
+            format("; ratio %.3f to the best, %.3f to the first", t.best->median / t.ours.median,
+                   t.first->median / t.ours.median);
   } else {
     text += "; no ratio: " + t.baseline;
   }

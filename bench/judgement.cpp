@@ -1,9 +1,9 @@
 #include "bench/judgement.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/reference/cuda.h"
 #include "warpwright/reference/tolerance.h"
 
@@ -48,21 +48,18 @@ double relative_limit(const GemmOperands& o) {
 std::optional<std::string> fault(const reference::Comparison& found, const GemmOperands& o,
                                  const std::string& ours, const std::string& theirs) {
   if (found.wrong == 0 && found.relative <= relative_limit(o)) return std::nullopt;
-  char text[320];
   if (found.wrong == 0) {
-    std::snprintf(text, sizeof(text),
-                  "the results differ, so nothing is timed: D of %s is %.3g from that of %s "
-                  "(norm of the difference over norm), more than %.3g",
-                  ours.c_str(), found.relative, theirs.c_str(), relative_limit(o));
-  } else {
-    std::snprintf(text, sizeof(text),
-                  "the results differ, so nothing is timed: D[%lld, %lld, %lld] of %s is %.9g, "
-                  "and %.9g by %s; %lld elements are beyond the bound",
-                  static_cast<long long>(found.batch), static_cast<long long>(found.row),
-                  static_cast<long long>(found.column), ours.c_str(), found.ours, found.theirs,
-                  theirs.c_str(), static_cast<long long>(found.wrong));
+    return format(
+        "the results differ, so nothing is timed: D of %s is %.3g from that of %s "
+        "(norm of the difference over norm), more than %.3g",
+        ours.c_str(), found.relative, theirs.c_str(), relative_limit(o));
   }
-  return text;
+  return format(
+      "the results differ, so nothing is timed: D[%lld, %lld, %lld] of %s is %.9g, "
+      "and %.9g by %s; %lld elements are beyond the bound",
+      static_cast<long long>(found.batch), static_cast<long long>(found.row),
+      static_cast<long long>(found.column), ours.c_str(), found.ours, found.theirs, theirs.c_str(),
+      static_cast<long long>(found.wrong));
 }
 
 std::int64_t elements(const GemmOperands& part) {

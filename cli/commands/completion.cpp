@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 
 #include "cli/compute/words.h"
@@ -17,12 +18,6 @@ std::vector<std::string> words_between(std::string_view text, char mark) {
   std::vector<std::string> words = split(text, mark);
   std::erase(words, "");
   return words;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between = " ") {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
 }
 
 std::string offered(CLI::Option& option) {
@@ -138,7 +133,7 @@ std::string value_cases(const std::vector<Command>& all) {
       if (!o.takes_value) continue;
       std::vector<std::string> patterns;
       for (const std::string& name : o.names) patterns.push_back("\"" + c.path + " " + name + "\"");
-      text += "    " + joined(patterns, " | ") + ") offers=\"" + joined(o.words) +
+      text += "    " + joined(patterns, " | ") + ") offers=\"" + joined(o.words, " ") +
               "\" files=" + (o.takes_file ? "1" : "") + " ;;\n";
     }
   }
@@ -150,8 +145,9 @@ std::string command_cases(const std::vector<Command>& all) {
   for (const Command& c : all) {
     std::vector<std::string> words = c.commands;
     words.insert(words.end(), c.argument.words.begin(), c.argument.words.end());
-    text += "    \"" + c.path + "\") offers=\"" + joined(words) + "\" flags=\"" +
-            joined(option_names(c)) + "\" files=" + (c.argument.takes_file ? "1" : "") + " ;;\n";
+    text += "    \"" + c.path + "\") offers=\"" + joined(words, " ") + "\" flags=\"" +
+            joined(option_names(c), " ") + "\" files=" + (c.argument.takes_file ? "1" : "") +
+            " ;;\n";
   }
   return text;
 }
@@ -260,7 +256,7 @@ std::string fish_script(const std::vector<Command>& all) {
         for (const Command& c : all) {
           if (!c.path.empty()) quoted.push_back(fish_quoted(c.path));
         }
-        return joined(quoted);
+        return joined(quoted, " ");
       }() +
       "\n"
       "      set path $longer\n"
@@ -277,7 +273,7 @@ std::string fish_script(const std::vector<Command>& all) {
               fish_quoted(c.abouts[i]) + "\n";
     }
     if (!c.argument.words.empty()) {
-      text += here + " --arguments " + fish_quoted(joined(c.argument.words)) + "\n";
+      text += here + " --arguments " + fish_quoted(joined(c.argument.words, " ")) + "\n";
     }
     if (c.argument.takes_file) text += here + " --force-files\n";
     for (const Value& o : c.options) {
@@ -287,7 +283,7 @@ std::string fish_script(const std::vector<Command>& all) {
                                        : " --short-option " + name.substr(1);
       }
       if (o.takes_value) line += o.takes_file ? " --require-parameter" : " --exclusive";
-      if (!o.words.empty()) line += " --arguments " + fish_quoted(joined(o.words));
+      if (!o.words.empty()) line += " --arguments " + fish_quoted(joined(o.words, " "));
       if (o.takes_file) line += " --force-files";
       text += line + " --description " + fish_quoted(o.help) + "\n";
     }

@@ -2,7 +2,6 @@
 #include "cli/commands/predict/configurations.h"
 
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -180,9 +179,7 @@ std::string summary(const GemmOutcome& o) {
   const GemmProblem& p = plan.problem;
   const KernelFacts& facts = plan.facts();
   const bool grouped = job.product.is_grouped();
-  char text[512];
-  std::snprintf(text, sizeof(text),
-                "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
+  return format("%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
                 job.command(), (p.batch() > 1 ? std::to_string(p.batch()) + " times " : "").c_str(),
                 static_cast<long long>(p.m()), static_cast<long long>(job.result_columns()),
                 static_cast<long long>(job.product.k()), operands_text(p).c_str(),
@@ -191,7 +188,6 @@ std::string summary(const GemmOutcome& o) {
                 tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
                 grouped ? facts.result_columns : plan.tile().n, o.seconds,
                 plan.device.is_model ? "" : ", copies to and from the GPU included");
-  return text;
 }
 
 std::string check_text(const GemmOutcome& o) {
@@ -202,15 +198,11 @@ std::string check_text(const GemmOutcome& o) {
 // For the launches of --repeat.
 std::string time_text(const GemmOutcome& o) {
   const Plan& plan = o.product.plan;
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "%s: %.2f us a launch (%d back to back, operands as L2 has them)",
-                plan.name().c_str(), o.run.launch_seconds * 1e6, o.options.repeat);
-  std::string all = text;
+  std::string all = format("%s: %.2f us a launch (%d back to back, operands as L2 has them)",
+                           plan.name().c_str(), o.run.launch_seconds * 1e6, o.options.repeat);
   if (const double roof = roof_us(o.product.job, plan); roof > 0) {
-    std::snprintf(text, sizeof text, ", %.0f%% of the roof of %.2f us",
-                  100 * roof / (o.run.launch_seconds * 1e6), roof);
-    all += text;
+    all +=
+        format(", %.0f%% of the roof of %.2f us", 100 * roof / (o.run.launch_seconds * 1e6), roof);
   }
   return all + "\n";
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <string>
 
+#include "cli/files/printable.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright::cli {
@@ -56,10 +56,7 @@ auto whole(std::int64_t least = 1, std::int64_t most = std::numeric_limits<T>::m
 
 /// Why a text is no seed; empty when it is one. CLI11 by itself would wrap or clamp it.
 inline std::string refuse_seed(const std::string& text) {
-  std::uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error == std::errc() && end == last) return {};
+  if (as_number<std::uint64_t>(text)) return {};
   return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
 }
 

@@ -10,6 +10,7 @@
 #include "cli/compute/words.h"
 #include "cli/files/checkpoint.h"
 #include "cli/files/output_file.h"
+#include "cli/files/printable.h"
 #include "cli/reports/packed_text.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
@@ -87,11 +88,8 @@ void check_options(const PackCommandOptions& o) {
   }
   const auto recipe = recipe_of(o.recipe);
   if (recipe && micro::scale_type(*recipe) == format->scale) return;
-  std::string known;
-  for (const Recipe each : kRecipes) {
-    if (micro::scale_type(each) != format->scale) continue;
-    known += (known.empty() ? "" : " or ") + std::string(micro::name(each));
-  }
+  const auto is_known = [&](Recipe each) { return micro::scale_type(each) == format->scale; };
+  const std::string known = joined(kept(kRecipes, is_known), " or ", " or ", micro::name);
   throw InputError("--recipe is " + in_quotes(o.recipe) + "; " +
                    as_rule("that of ", o.to, " is ", known) + ".");
 }

@@ -1,7 +1,6 @@
 #include "cli/compute/bench_shapes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -12,6 +11,7 @@
 
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/token_lengths.h"
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
@@ -55,11 +55,8 @@ const std::vector<ProductKind>& all_kinds() {
 constexpr int kUsualKinds = 3;
 
 std::optional<std::int64_t> extent(const std::string& word) {
-  std::int64_t value = 0;
-  const char* last = word.data() + word.size();
-  const auto [end, error] = std::from_chars(word.data(), last, value);
-  if (error != std::errc() || end != last || value < 1 || value > max_extent) return std::nullopt;
-  return value;
+  const auto value = as_number<std::int64_t>(word);
+  return value && *value >= 1 && *value <= max_extent ? value : std::nullopt;
 }
 
 // What a line should be.
@@ -262,7 +259,7 @@ ProductTypes parse_types(const TypeOptions& o) {
 }
 
 std::string kind_words(const char* between) {
-  return words_of_kinds(all_kinds(), &ProductKind::first, between);
+  return joined(all_kinds(), between, between, &ProductKind::first);
 }
 
 std::vector<ProductKind> parse_kinds(const std::string& words) {

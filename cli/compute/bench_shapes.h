@@ -11,6 +11,7 @@
 
 #include "cli/compute/words.h"
 #include "cli/files/host_tensor.h"
+#include "cli/files/printable.h"
 #include "warpwright/plan/product/plan.h"
 
 namespace warpwright::cli {
@@ -89,14 +90,6 @@ ProductTypes parse_types(const TypeOptions& options);
 /// Types with the word of `bench grouped --dtype` for them.
 using ProductKind = std::pair<std::string, ProductTypes>;
 
-/// The words of kinds, with `between` two of them.
-template <class Kind>
-std::string words_of_kinds(const std::vector<Kind>& all, std::string Kind::*word,
-                           const char* between) {
-  std::string words;
-  for (const Kind& kind : all) words += (words.empty() ? "" : between) + kind.*word;
-  return words;
-}
 /// Those of a list, or for "all" the first `usual`. Throws InputError for a word that is none.
 template <class Kind>
 std::vector<Kind> chosen_kinds(const std::vector<Kind>& all, std::string Kind::*word, int usual,
@@ -107,7 +100,7 @@ std::vector<Kind> chosen_kinds(const std::vector<Kind>& all, std::string Kind::*
     const auto kind = std::ranges::find(all, each, word);
     if (kind == all.end()) {
       throw InputError("--dtype has \"" + each + "\"; " +
-                       as_rule("it must be all, or some of ", words_of_kinds(all, word, ", "),
+                       as_rule("it must be all, or some of ", joined(all, ", ", ", ", word),
                                " with commas between") +
                        ".");
     }

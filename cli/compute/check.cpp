@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/reference/product.h"
@@ -231,24 +231,14 @@ CheckResult check_gemm(const GemmOperands& o, const CheckSettings& settings) {
   return total;
 }
 
-namespace {
-
 // The largest finite number of D's type, for a reader.
-std::string largest(DType type) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", numeric::format_of(type).max());
-  return text;
+static std::string largest(DType type) {
+  return format("%.4g", numeric::format_of(type).max());
 }
-
-}  // namespace
 
 std::string describe(const CheckResult& result, const std::string& name) {
   if (result.elements == 0) return name + " has no elements, so there is nothing to check.";
-  const auto number = [](double x) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.9g", x);
-    return std::string(text);
-  };
+  const auto number = [](double x) { return format("%.9g", x); };
   const std::string count = std::to_string(result.elements);
   // The elements without a distance, each kind with what was asked of it.
   const std::string type(numeric::word(result.dtype));

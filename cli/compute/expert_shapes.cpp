@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "cli/compute/routing.h"
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -20,14 +21,7 @@ void add_products(std::vector<Shape>& shapes, const ExpertModel& model, std::int
 }
 
 std::string model_names() {
-  std::string names;
-  for (const ExpertModel& model : expert_models()) {
-    names += (names.empty()                       ? ""
-              : &model == &expert_models().back() ? " or "
-                                                  : ", ") +
-             std::string(model.name);
-  }
-  return names;
+  return joined(expert_models(), ", ", " or ", &ExpertModel::name);
 }
 
 // The experts of "EXPERTS,TOKENS,TOPK..."; what follows them is left to `token_lengths`.

@@ -1,26 +1,17 @@
 #include "cli/compute/routing.h"
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 #include <utility>
 
 #include "cli/compute/words.h"
+#include "cli/files/printable.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
 constexpr double kMostZipf = 8;
-
-template <class Number>
-std::optional<Number> read_number(const std::string& text) {
-  Number value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last) return std::nullopt;
-  return value;
-}
 
 // Whether the word behind tokens and top-k is one; it is kept.
 bool take_routing(const std::string& word, Routing& routing) {
@@ -33,11 +24,11 @@ bool take_routing(const std::string& word, Routing& routing) {
     return true;
   }
   if (const auto text = behind("seed:")) {
-    routing.seed = read_number<std::uint64_t>(*text);
+    routing.seed = as_number<std::uint64_t>(*text);
     return routing.seed.has_value();
   }
   const auto text = behind("zipf:");
-  const auto value = text ? read_number<double>(*text) : std::nullopt;
+  const auto value = text ? as_number<double>(*text) : std::nullopt;
   if (!value || !(*value >= 0 && *value <= kMostZipf)) return false;
   routing.zipf = *value;
   return true;
@@ -128,8 +119,8 @@ Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                               const std::string& option) {
   const std::vector<std::string> parts = split(words);
   Routing routing;
-  const auto tokens = read_number<std::int64_t>(parts[0]);
-  const auto chosen = read_number<std::int64_t>(parts.size() > 1 ? parts[1] : std::string());
+  const auto tokens = as_number<std::int64_t>(parts[0]);
+  const auto chosen = as_number<std::int64_t>(parts.size() > 1 ? parts[1] : std::string());
   bool is_right = tokens && chosen && *tokens >= 0;
   for (std::size_t i = 2; i < parts.size(); ++i)
     is_right = is_right && take_routing(parts[i], routing);

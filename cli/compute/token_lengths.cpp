@@ -1,7 +1,6 @@
 #include "cli/compute/token_lengths.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "cli/compute/random.h"
 #include "cli/compute/routing.h"
 #include "cli/compute/words.h"
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -25,15 +25,6 @@ constexpr const char* kRouted = "routed";
 // Streams of a draw's seed.
 constexpr std::uint64_t kStreamShares = 1;
 constexpr std::uint64_t kStreamEmpty = 2;
-
-template <class Integer>
-std::optional<Integer> parse(const std::string& text) {
-  Integer value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last) return std::nullopt;
-  return value;
-}
 
 Refusal refuse_words(const std::string& words) {
   return Refusal{
@@ -54,7 +45,7 @@ std::optional<Refusal> length_fault(std::int64_t length, std::int64_t groups = 1
 
 Result<Lengths> equal_lengths(const std::string& words, const std::string& number,
                               std::int64_t groups) {
-  const auto length = parse<std::int64_t>(number);
+  const auto length = as_number<std::int64_t>(number);
   if (!length) return refuse_words(words);
   if (const auto fault = length_fault(*length, groups)) return *fault;
   return Lengths(static_cast<std::size_t>(groups), *length);
@@ -63,7 +54,7 @@ Result<Lengths> equal_lengths(const std::string& words, const std::string& numbe
 Result<Lengths> listed_lengths(const std::string& words, std::int64_t groups) {
   Lengths lengths;
   for (const std::string& word : split(words)) {
-    const auto length = parse<std::int64_t>(word);
+    const auto length = as_number<std::int64_t>(word);
     if (!length) return refuse_words(words);
     if (const auto fault = length_fault(*length)) return *fault;
     lengths.push_back(*length);
@@ -124,7 +115,7 @@ Lengths skewed_lengths(std::uint64_t seed, std::int64_t groups, std::int64_t tot
 
 Result<Lengths> drawn_lengths(const std::string& words, const std::string& number,
                               std::int64_t groups, std::int64_t total) {
-  const auto seed = parse<std::uint64_t>(number);
+  const auto seed = as_number<std::uint64_t>(number);
   if (!seed) return refuse_words(words);
   const std::int64_t tokens = total > 0 ? total : kTokensOfAGroup * groups;
   if (tokens > max_extent) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -63,25 +64,13 @@ inline std::string operand_words(const char* between) {
 /// The formats with scales in the tensor core, with `between` between two and `before_last` before
 /// the last.
 inline std::string format_words(const char* between, const char* before_last) {
-  std::string text;
-  for (const MicroFormat& f : micro_formats) {
-    const bool is_last = &f == std::end(micro_formats) - 1;
-    text += (text.empty() ? "" : is_last ? before_last : between) + std::string(f.word);
-  }
-  return text;
+  return joined(micro_formats, between, before_last, &MicroFormat::word);
 }
 
 /// "a, b or c".
 template <class Value>
 std::string listed(const Words<Value>& words) {
-  std::string text;
-  std::size_t left = words.size();
-  for (const auto& [word, value] : words) {
-    text += word;
-    --left;
-    if (left > 0) text += left == 1 ? " or " : ", ";
-  }
-  return text;
+  return joined(words, ", ", " or ", &std::pair<const char*, Value>::first);
 }
 
 /// The value of a word; throws InputError for others.

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "cli/files/printable.h"
+
 namespace warpwright::cli {
 namespace {
 
@@ -40,10 +42,7 @@ void for_each_line(std::string_view text, const Take& take) {
 // "1,234,567" or "12.5"; nothing for "n/a".
 std::optional<double> number_of(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return as_number<double>(text);
 }
 
 // Where a metric of kNcuMetrics goes, and its base unit; null for another's name.

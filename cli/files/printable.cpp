@@ -1,7 +1,9 @@
 #include "cli/files/printable.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
+
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
@@ -41,9 +43,7 @@ std::string escape(std::uint32_t code, bool is_byte) {
   if (code == '\n') return "\\n";
   if (code == '\t') return "\\t";
   if (code == '\r') return "\\r";
-  char text[16];
-  std::snprintf(text, sizeof text, is_byte || code < 0x80 ? "\\x%02x" : "\\u%04x", code);
-  return text;
+  return format(is_byte || code < 0x80 ? "\\x%02x" : "\\u%04x", code);
 }
 
 }  // namespace
@@ -77,6 +77,22 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(next.bytes);
   }
   return true;
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += row[c] + std::string(width[c] - row[c].size() + 2, ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace warpwright::cli

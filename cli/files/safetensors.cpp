@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/files/output_file.h"
+#include "cli/files/printable.h"
 #include "warpwright/numeric/edit_distance.h"
 
 namespace warpwright::cli {
@@ -53,13 +54,7 @@ bool is_operand(const NamedType& t) {
 
 // "F32, F16 and I8": those that are read.
 std::string read_types() {
-  std::string text, last;
-  for (const NamedType& t : kTypes) {
-    if (!is_operand(t)) continue;
-    if (!last.empty()) text += (text.empty() ? "" : ", ") + last;
-    last = t.name;
-  }
-  return text + " and " + last;
+  return joined(kept(kTypes, is_operand), ", ", " and ", &NamedType::name);
 }
 
 const NamedType* find_type(std::string_view name) {

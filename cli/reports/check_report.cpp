@@ -1,8 +1,9 @@
 #include "cli/reports/check_report.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
 
+#include "cli/files/printable.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 
@@ -89,10 +90,8 @@ std::string text(const Untried& untried, std::size_t most) {
     }
     all = std::to_string(c.untried.size()) + " of " + std::to_string(c.statements) +
           " synchronising statements (in ";
-    for (std::size_t i = 0; i < std::min(most, functions.size()); ++i) {
-      all += (i > 0 ? ", " : "") + functions[i];
-    }
-    all += functions.size() > most ? ", ...)" : ")";
+    all += joined(std::span(functions).first(std::min(most, functions.size()))) +
+           (functions.size() > most ? ", ...)" : ")");
   }
   for (const std::string& way : untried.ways) all += (all.empty() ? "" : "; ") + way;
   return all;
@@ -105,10 +104,7 @@ std::string survivors_text(const device::MutationReport& report) {
     if (std::find(sites.begin(), sites.end(), m.site) == sites.end()) sites.push_back(m.site);
   }
   constexpr std::size_t most = 4;
-  std::string all = "survived: ";
-  for (std::size_t i = 0; i < std::min(most, sites.size()); ++i) {
-    all += (i > 0 ? ", " : "") + sites[i];
-  }
+  std::string all = "survived: " + joined(std::span(sites).first(std::min(most, sites.size())));
   if (sites.size() > most) all += " and " + std::to_string(sites.size() - most) + " more sites";
   return all;
 }
@@ -145,24 +141,13 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
     out << json_text(all);
     return;
   }
-  std::vector<std::array<std::string, 4>> rows = {
+  std::vector<std::vector<std::string>> rows = {
       {"mutant", "kind", "site", "caught by (schedules)"}};
   for (std::size_t i = 0; i < report.mutants.size(); ++i) {
     const device::Mutant& m = report.mutants[i];
     rows.push_back({std::to_string(i + 1), m.how, m.site, fate_of(m)});
   }
-  std::array<std::size_t, 4> width{};
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
-    }
-    out << line << "\n";
-  }
+  out << aligned(rows);
   if (has_edits(report)) print_kinds(report, out);
   out << report.score() << "\n";
 }

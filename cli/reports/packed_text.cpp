@@ -193,14 +193,12 @@ std::int64_t tile_begin(const PackedTensor& packed, const TileView& view) {
 
 }  // namespace
 
-namespace {
 // How kernels take the scales of e2m1 weights.
-const char* scales_text(const PackedFormat& f) {
+static const char* scales_text(const PackedFormat& f) {
   if (f.exponents == Exponents::of_rows) return "scales folded by rows: no weight is rounded";
   if (f.scale == DType::ue4m3) return "scales folded: no weight is rounded";
   return "scales exact, of groups of 32: those of a row span too far to be folded";
 }
-}  // namespace
 
 std::string packed_line(const weights::Header& header) {
   const PackedFormat& f = header.format;

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
-#include <cstdio>
 #include <iostream>
 #include <stop_token>
 #include <system_error>
 #include <utility>
+
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
@@ -34,9 +35,7 @@ std::string duration_text(double seconds) {
   constexpr double day = 24 * hour;
   const auto text = [seconds](double unit, const char* name) {
     const double count = seconds / unit;
-    char buffer[64];
-    std::snprintf(buffer, sizeof buffer, count < 9.95 ? "%.1f %s" : "%.0f %s", count, name);
-    return std::string(buffer);
+    return format(count < 9.95 ? "%.1f %s" : "%.0f %s", count, name);
   };
   if (seconds < 1.5 * minute) {
     return std::to_string(std::max<std::int64_t>(1, std::llround(seconds))) + " s";

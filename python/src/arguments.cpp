@@ -97,9 +97,8 @@ void add_keywords(PyObject* module) {
     const Ref list = Ref::checked(PyList_New(0));
     for (const auto& row : rows) {
       if ((row.verbs & verb) == 0) continue;
-      const Ref each = Ref::checked(
-          Py_BuildValue("(sss)", names[static_cast<std::size_t>(row.arg)], row.type, row.usual));
-      if (PyList_Append(list.get(), each.get()) != 0) throw PythonError{};
+      append(list,
+             Py_BuildValue("(sss)", names[static_cast<std::size_t>(row.arg)], row.type, row.usual));
     }
     if (PyDict_SetItemString(all.get(), name, list.get()) != 0) throw PythonError{};
   }
@@ -468,10 +467,8 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   long long numbers[7] = {};
   int has_experts = 0;
   long long factor = 0;  // its bits: `alpha` says it too
-  if (PyArg_ParseTuple(form.get(), "LLLLLLLp|L", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
-                       &numbers[4], &numbers[5], &numbers[6], &has_experts, &factor) == 0) {
-    refuse_arguments();
-  }
+  parse_arguments(form.get(), "LLLLLLLp|L", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                  &numbers[4], &numbers[5], &numbers[6], &has_experts, &factor);
   is_batch = has_experts != 0;
   const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};

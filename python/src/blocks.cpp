@@ -5,6 +5,7 @@
 #include <string>
 
 #include "python/src/arguments.h"
+#include "python/src/object.h"
 #include "warpwright/run.h"
 
 namespace warpwright::python {
@@ -116,17 +117,6 @@ Recipe recipe_of(const char* word) {
                        "\"; it is one of \"floor\", \"up\", \"nested\", \"4-or-6\"")};
 }
 
-template <class Body>
-PyObject* none_after(const Body& body) noexcept {
-  try {
-    body();
-    Py_RETURN_NONE;
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
-}
-
 // Where codes of a format and their scales go; and the scale of the tensor, if there is one.
 void read_micro(Call& call, const MicroFormat& format, std::pair<PyObject*, PyObject*> of,
                 bool given, bool linear, Quantisation& q) {
@@ -151,17 +141,15 @@ void read_micro(Call& call, const MicroFormat& format, std::pair<PyObject*, PyOb
 }  // namespace
 
 PyObject* quantise_values(PyObject* /*module*/, PyObject* args) {
-  return none_after([&] {
+  return method([&] {
     PyObject *x = nullptr, *codes = nullptr, *scales = nullptr, *scale = nullptr;
     PyObject *offsets = nullptr, *stream = nullptr;
     const char* word = nullptr;
     const char* recipe = nullptr;
     int given = 0;
     int linear = 0;
-    if (PyArg_ParseTuple(args, "OszpOOOpOO", &x, &word, &recipe, &given, &codes, &scales, &scale,
-                         &linear, &offsets, &stream) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "OszpOOOpOO", &x, &word, &recipe, &given, &codes, &scales, &scale,
+                    &linear, &offsets, &stream);
     const MicroFormat* const format = micro_format(std::string_view(word));
     const Scaling* const mode = std::ranges::find_if(all_scalings, [&](Scaling s) {
       return s != Scaling::none && !scales_elements(s) &&
@@ -195,24 +183,18 @@ PyObject* quantise_values(PyObject* /*module*/, PyObject* args) {
                            ": the nearest legal is ", as_nearest(q.x.batch))};
     }
     call.finish();
-    std::optional<Refusal> refused;
-    {
-      const WithoutGil others;
-      refused = quantise_batch(q, call);
-    }
-    if (refused) throw Refused{*refused};
+    require_none(without_gil([&] { return quantise_batch(q, call); }));
+    return Py_NewRef(Py_None);
   });
 }
 
 PyObject* order_scales(PyObject* /*module*/, PyObject* args) {
-  return none_after([&] {
+  return method([&] {
     PyObject *rows = nullptr, *tiles = nullptr, *offsets = nullptr, *stream = nullptr;
     ScaleReordering what;
     int is_spread = 0;
-    if (PyArg_ParseTuple(args, "OOOOiip", &rows, &tiles, &offsets, &stream, &what.rows_each,
-                         &what.blocks_each, &is_spread) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "OOOOiip", &rows, &tiles, &offsets, &stream, &what.rows_each,
+                    &what.blocks_each, &is_spread);
     Call call(stream);
     what.rows = matrix_of(call.read(rows, "scales", false));
     what.tiles = matrix_of(call.read(tiles, "out", true));
@@ -223,12 +205,8 @@ PyObject* order_scales(PyObject* /*module*/, PyObject* args) {
     take_scales_as(what.tiles, scale);
     what.groups = call.groups(offsets);
     call.finish();
-    std::optional<Refusal> refused;
-    {
-      const WithoutGil others;
-      refused = reorder_scales(what, call.device, call.on);
-    }
-    if (refused) throw Refused{*refused};
+    require_none(without_gil([&] { return reorder_scales(what, call.device, call.on); }));
+    return Py_NewRef(Py_None);
   });
 }
 

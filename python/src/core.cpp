@@ -104,9 +104,7 @@ PyObject* fastest_plan(PyObject*, PyObject* const* plans, Py_ssize_t count) {
 
 // The model that products run on, of so many SMs.
 DeviceFacts model_of(int sms) {
-  const auto model = run_facts(run_on_model);
-  if (!model) throw Refused{model.refusal()};
-  return model_facts(sms, (*model)->architecture);
+  return model_facts(sms, taken(run_facts(run_on_model))->architecture);
 }
 
 // A product on the model, with a plan of its own.
@@ -136,21 +134,14 @@ PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     how.schedules = static_cast<int>(given.integer(Arg::schedules, 64, 1, 1'000'000));
     how.seed = static_cast<std::uint64_t>(given.integer(Arg::seed, 1, 0, INT64_MAX));
     how.jobs = static_cast<int>(given.integer(Arg::jobs, 1, 1, 256));
-    std::optional<Result<device::CheckReport>> report;
-    {
-      const WithoutGilOnModel others;
-      report = device::check(study.plan, study.product.operands, how);
-    }
-    if (!report->ok()) throw Refused{report->refusal()};
-    const device::CheckReport& r = **report;
+    const device::CheckReport r = taken(without_gil<WithoutGilOnModel>(
+        [&] { return device::check(study.plan, study.product.operands, how); }));
     Ref findings = Ref::checked(PyList_New(0));
     for (const device::CheckedFinding& f : r.findings) {
       const std::string said = std::string(model::code(f.finding.check)) + " " +
                                std::string(model::name(f.finding.check)) + ": " +
                                f.finding.sentence;
-      const Ref each =
-          Ref::checked(Py_BuildValue("(sis)", said.c_str(), f.schedules, f.first.text().c_str()));
-      if (PyList_Append(findings.get(), each.get()) != 0) throw PythonError{};
+      append(findings, Py_BuildValue("(sis)", said.c_str(), f.schedules, f.first.text().c_str()));
     }
     const Ref plan = Ref::checked(new_plan(study.plan, run_on_model));
     return Py_BuildValue("(OiiO)", plan.get(), r.schedules, r.failing, findings.get());
@@ -167,15 +158,11 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     how.mode = model::Mode::timed;
     how.trace = &trace;
     how.seed = static_cast<std::uint64_t>(given.integer(Arg::seed, 1, 0, INT64_MAX));
-    std::optional<Result<model::Report>> report;
-    {
-      const WithoutGilOnModel others;
-      report = device::launch_on_model(study.plan, study.product.operands, how);
-    }
-    if (!report->ok()) throw Refused{report->refusal()};
-    if (!(*report)->clean()) {
+    const model::Report report = taken(without_gil<WithoutGilOnModel>(
+        [&] { return device::launch_on_model(study.plan, study.product.operands, how); }));
+    if (!report.clean()) {
       throw Refused{
-          refuse(RefusalCode::model_findings, "the model found faults:\n", (*report)->text())};
+          refuse(RefusalCode::model_findings, "the model found faults:\n", report.text())};
     }
     pictures::TimelineView timeline;
     timeline.title = study.plan.name() + " on " + study.facts.name;
@@ -206,25 +193,17 @@ PyObject* command_line(PyObject*, PyObject* list) {
     if (PyErr_Occurred() != nullptr) throw PythonError{};
     std::signal(SIGPIPE, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
-    int status = 70;
-    {
-      const WithoutGil others;
-      status = cli::run_app(arguments, std::cout, std::cerr);
-    }
-    return PyLong_FromLong(status);
+    return PyLong_FromLong(
+        without_gil([&] { return cli::run_app(arguments, std::cout, std::cerr); }));
   });
 }
 
 PyObject* devices(PyObject*, PyObject*) {
   return method([&]() -> PyObject* {
     Ref names = Ref::checked(PyList_New(0));
-    const auto add = [&](const std::string& name) {
-      const Ref each = Ref::checked(text(name));
-      if (PyList_Append(names.get(), each.get()) != 0) throw PythonError{};
-    };
-    add("model");
+    append(names, text("model"));
     for (std::size_t i = 0; i < device::cuda_devices().size(); ++i) {
-      add("cuda:" + std::to_string(i));
+      append(names, text("cuda:" + std::to_string(i)));
     }
     return names.release();
   });

@@ -23,10 +23,7 @@ PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
     static const char* names[] = {"workspace", "stream", nullptr};
     PyObject* workspace = nullptr;
     PyObject* stream = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &workspace,
-                                    &stream) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, keywords, names, "|OO", &workspace, &stream);
     Workspace none;
     Workspace* memory = &none;
     std::optional<InUse> use;
@@ -101,10 +98,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
     static const char* names[] = {"nbytes", "device", nullptr};
     PyObject* given = nullptr;
     const char* device = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|s", const_cast<char**>(names), &given,
-                                    &device) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, keywords, names, "O|s", &given, &device);
     if (PyObject_HasAttrString(given, "__dlpack__") != 0) {
       if (device == nullptr) return workspace_over(given);
       throw Refused{refuse(RefusalCode::bad_value, "device is given, and nbytes is a tensor: ",
@@ -228,10 +222,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* stream = nullptr;
     PyObject* version = nullptr;
     PyObject* ignored = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OOOO", const_cast<char**>(names), &stream,
-                                    &version, &ignored, &ignored) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, keywords, names, "|OOOO", &stream, &version, &ignored, &ignored);
     const ArrayHandle& array = held<ArrayHandle>(self);
     const bool waits = stream == nullptr || stream == Py_None || PyLong_AsLong(stream) != -1;
     PyErr_Clear();
@@ -272,10 +263,7 @@ PyObject* array_to_numpy(PyObject* self, PyObject* args, PyObject* keywords) {
     static const char* names[] = {"dtype", "copy", nullptr};
     PyObject* dtype = Py_None;
     PyObject* copy = Py_None;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &dtype,
-                                    &copy) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, keywords, names, "|OO", &dtype, &copy);
     return Ref::checked(
                PyObject_CallFunctionObjArgs(interop("as_numpy"), self, dtype, copy, nullptr))
         .release();
@@ -345,9 +333,7 @@ NamedDevice device_for(const Arguments& given, int device) {
   const char* name = given.text(Arg::device);
   std::string usual = device == run_on_model ? "model" : place_name(device);
   if (device == run_nowhere) usual = "auto";
-  auto found = device_named(name != nullptr ? name : usual.c_str());
-  if (!found) throw Refused{found.refusal()};
-  return *found;
+  return taken(device_named(name != nullptr ? name : usual.c_str()));
 }
 
 void log_plan(const std::string& line) {
@@ -393,11 +379,8 @@ InUse::~InUse() {
 
 std::pair<std::shared_ptr<void>, int> memory_on(const char* device, std::int64_t bytes) {
   const WithoutGil others;
-  const auto on = device_named(device);
-  if (!on) throw Refused{on.refusal()};
-  const auto memory = run_memory(*on, bytes);
-  if (!memory) throw Refused{memory.refusal()};
-  return {*memory, on->index};
+  const NamedDevice on = taken(device_named(device));
+  return {taken(run_memory(on, bytes)), on.index};
 }
 
 PyObject* new_array(ArrayHandle array) {
@@ -414,10 +397,7 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
     PyObject* shape = nullptr;
     const char* dtype = nullptr;
     const char* device = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "O!ss", const_cast<char**>(names),
-                                    &PyTuple_Type, &shape, &dtype, &device) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, keywords, names, "O!ss", &PyTuple_Type, &shape, &dtype, &device);
     auto made = std::make_unique<ArrayHandle>();
     const auto type = numeric::parse_dtype(dtype);
     if (!type) {

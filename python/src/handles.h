@@ -118,11 +118,10 @@ template <class AnyPlan>
 PyObject* fastest_of(PyObject* const* plans, Py_ssize_t count) {
   std::vector<AnyPlan> all;
   for (Py_ssize_t i = 0; i < count; ++i) all.push_back(*plan_in<AnyPlan>(plans[i]).plan);
-  auto chosen = fastest(all);
-  if (!chosen) throw Refused{chosen.refusal()};
-  const auto index = static_cast<Py_ssize_t>(chosen->index);
+  auto chosen = taken(fastest(all));
+  const auto index = static_cast<Py_ssize_t>(chosen.index);
   const int device = plan_in<AnyPlan>(plans[index]).device;
-  const Ref plan = Ref::checked(new_plan(std::move((*chosen).plan), device));
+  const Ref plan = Ref::checked(new_plan(std::move(chosen.plan), device));
   return Py_BuildValue("(On)", plan.get(), index);
 }
 

@@ -412,9 +412,7 @@ PyObject* plan_mixture(PyObject* /*module*/, PyObject* const* args, Py_ssize_t c
                           keywords);
     const MixtureCall call(given, true);
     const NamedDevice on = device_for(given, call.device);
-    auto made = run_moe_plan(call.operands, on.facts, call.options.choices);
-    if (!made) throw Refused{made.refusal()};
-    return new_plan(std::move(*made), on.index);
+    return new_plan(taken(run_moe_plan(call.operands, on.facts, call.options.choices)), on.index);
   });
 }
 

@@ -72,12 +72,6 @@ PyObject* function(const Body& body) noexcept {
   }
 }
 
-template <class T>
-T taken(Result<T> result) {
-  if (!result) throw Refused{result.refusal()};
-  return std::move(*result);
-}
-
 bool is_given(PyObject* object) {
   return object != nullptr && object != Py_None;
 }
@@ -261,19 +255,16 @@ PyObject* packed_forms(PyObject* /*module*/, PyObject* /*args*/) {
       const Ref groups = Ref::checked(PyList_New(0));
       for (const DType each : format.scales) {
         if (each == DType::f64) continue;
-        const Ref name = Ref::checked(PyUnicode_FromString(numeric::name(each).data()));
-        if (PyList_Append(scales.get(), name.get()) != 0) refuse_arguments();
+        append(scales, PyUnicode_FromString(numeric::name(each).data()));
       }
       for (const int each : format.groups) {
         if (each == 0) continue;
-        const Ref group = Ref::checked(PyLong_FromLong(each));
-        if (PyList_Append(groups.get(), group.get()) != 0) refuse_arguments();
+        append(groups, PyLong_FromLong(each));
       }
-      const Ref row = Ref::checked(
-          Py_BuildValue("(isssOOii)", form.number, form.word, format.word,
-                        numeric::name(form.tokens).data(), scales.get(), groups.get(),
-                        int{format.has_factor}, int{packed::has_float_codes(packed_format(form))}));
-      if (PyList_Append(all.get(), row.get()) != 0) refuse_arguments();
+      append(all, Py_BuildValue("(isssOOii)", form.number, form.word, format.word,
+                                numeric::name(form.tokens).data(), scales.get(), groups.get(),
+                                int{format.has_factor},
+                                int{packed::has_float_codes(packed_format(form))}));
     }
     return Py_NewRef(all.get());
   });
@@ -287,10 +278,7 @@ PyObject* quantise_weights(PyObject* /*module*/, PyObject* args) {
     const char* scales = nullptr;
     int zeros = 0;
     int of_floats = 0;
-    if (PyArg_ParseTuple(args, "Oizzpp", &weights, &group, &encoding, &scales, &zeros,
-                         &of_floats) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "Oizzpp", &weights, &group, &encoding, &scales, &zeros, &of_floats);
     const packed::WeightForm* const form = form_named(encoding, of_floats != 0);
     weights::PackOptions options = pack_options(form, scales);
     Reader reader;
@@ -327,10 +315,8 @@ PyObject* pack_checkpoint(PyObject* /*module*/, PyObject* args) {
     const char* encoding = nullptr;
     const char* scales = nullptr;
     int of_floats = 0;
-    if (PyArg_ParseTuple(args, "sOOOOOzzp", &layout, &objects[0], &objects[1], &objects[2],
-                         &objects[3], &objects[4], &encoding, &scales, &of_floats) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "sOOOOOzzp", &layout, &objects[0], &objects[1], &objects[2], &objects[3],
+                    &objects[4], &encoding, &scales, &of_floats);
     const weights::LayoutNames* const names = weights::layout_named(layout);
     if (names != nullptr && (names->format != nullptr) != (of_floats != 0)) {
       throw Refused{refuse(
@@ -380,10 +366,8 @@ PyObject* load_packed(PyObject* /*module*/, PyObject* args) {
     const char* scales = nullptr;
     int zeros = 0;
     int of_floats = 0;
-    if (PyArg_ParseTuple(args, "szizzpp", &file, &layout, &group, &encoding, &scales, &zeros,
-                         &of_floats) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "szizzpp", &file, &layout, &group, &encoding, &scales, &zeros,
+                    &of_floats);
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
@@ -394,19 +378,15 @@ PyObject* load_packed(PyObject* /*module*/, PyObject* args) {
     }
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
-    std::optional<cli::PackedTensor> packed;
-    {
-      const WithoutGil others;
-      packed = cli::load_packed(o, of_floats != 0);
-    }
-    return packed_and_alphas(packed->tensor.bytes, packed->known_alphas());
+    const auto packed = without_gil([&] { return cli::load_packed(o, of_floats != 0); });
+    return packed_and_alphas(packed.tensor.bytes, packed.known_alphas());
   });
 }
 
 PyObject* packed_form(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
-    if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
+    parse_arguments(args, "O", &data);
     Reader reader;
     const Tensor t = reader.read(data, "data");
     const std::vector<std::byte> bytes = host_bytes(t, packed::kHeaderBytes);
@@ -433,9 +413,7 @@ PyObject* packed_bytes(PyObject* /*module*/, PyObject* args) {
     int form = 0;
     int scale = 0;
     int zeros = 0;
-    if (PyArg_ParseTuple(args, "LLLiiip", &experts, &n, &k, &group, &form, &scale, &zeros) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "LLLiiip", &experts, &n, &k, &group, &form, &scale, &zeros);
     const PackedFormat format = packed::packed_format(
         form, group, static_cast<DType>(scale), zeros != 0 ? ZeroPoints::groups : ZeroPoints::none);
     if (const std::string wrong = packed::format_fault(format); !wrong.empty()) {
@@ -456,7 +434,7 @@ PyObject* packed_bytes(PyObject* /*module*/, PyObject* args) {
 PyObject* packed_values(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
-    if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
+    parse_arguments(args, "O", &data);
     Reader reader;
     const Tensor t = reader.read(data, "data");
     const std::vector<std::byte> bytes = host_bytes(t, t.shape[0]);

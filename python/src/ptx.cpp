@@ -317,11 +317,10 @@ device::PtxLaunch launch_of(const Given& given) {
 PyObject* findings_of(const device::CheckReport& report) {
   Ref all = Ref::checked(PyList_New(0));
   for (const device::CheckedFinding& f : report.findings) {
-    const Ref each = Ref::checked(Py_BuildValue(
-        "(NNNNiN)", to_python(std::string(model::code(f.finding.check))),
-        to_python(std::string(model::name(f.finding.check))), to_python(cli::place(f.finding.site)),
-        to_python(f.finding.sentence), f.schedules, to_python(f.first.text())));
-    if (PyList_Append(all.get(), each.get()) != 0) throw PythonError{};
+    append(all, Py_BuildValue("(NNNNiN)", to_python(std::string(model::code(f.finding.check))),
+                              to_python(std::string(model::name(f.finding.check))),
+                              to_python(cli::place(f.finding.site)), to_python(f.finding.sentence),
+                              f.schedules, to_python(f.first.text())));
   }
   return all.release();
 }
@@ -331,13 +330,12 @@ PyObject* mutants_of(const device::MutationReport& report) {
   Ref all = Ref::checked(PyList_New(0));
   for (const device::Mutant& m : report.mutants) {
     const bool is_killed = m.fate == device::Mutant::Fate::killed;
-    const Ref each = Ref::checked(Py_BuildValue(
-        "(NNNsNi)", to_python(m.kind), to_python(m.site), to_python(m.how),
-        is_killed                                  ? "killed"
-        : m.fate == device::Mutant::Fate::survived ? "survived"
-                                                   : "equivalent",
-        to_python(is_killed ? std::string(model::code(m.finding.check)) : ""), m.schedules));
-    if (PyList_Append(all.get(), each.get()) != 0) throw PythonError{};
+    append(all, Py_BuildValue("(NNNsNi)", to_python(m.kind), to_python(m.site), to_python(m.how),
+                              is_killed                                  ? "killed"
+                              : m.fate == device::Mutant::Fate::survived ? "survived"
+                                                                         : "equivalent",
+                              to_python(is_killed ? std::string(model::code(m.finding.check)) : ""),
+                              m.schedules));
   }
   return Py_BuildValue("(ON)", all.get(), to_python(report.score()));
 }
@@ -375,13 +373,11 @@ PyObject* checked(const Given& given) {
 PyObject* check_ptx(PyObject* /*module*/, PyObject* args) {
   return method([&]() -> PyObject* {
     Given g;
-    if (PyArg_ParseTuple(args, "y#sz(iii)(iii)OOOOO!O!OOOzpp", &g.text, &g.length, &g.name,
-                         &g.entry, &g.grid[0], &g.grid[1], &g.grid[2], &g.block[0], &g.block[1],
-                         &g.block[2], &g.cluster, &g.smem, &g.registers, &g.sms, &PyList_Type,
-                         &g.arguments, &PyList_Type, &g.expected, &g.schedules, &g.seed, &g.jobs,
-                         &g.replay, &g.strict, &g.mutate) == 0) {
-      refuse_arguments();
-    }
+    parse_arguments(args, "y#sz(iii)(iii)OOOOO!O!OOOzpp", &g.text, &g.length, &g.name, &g.entry,
+                    &g.grid[0], &g.grid[1], &g.grid[2], &g.block[0], &g.block[1], &g.block[2],
+                    &g.cluster, &g.smem, &g.registers, &g.sms, &PyList_Type, &g.arguments,
+                    &PyList_Type, &g.expected, &g.schedules, &g.seed, &g.jobs, &g.replay, &g.strict,
+                    &g.mutate);
     try {
       return checked(g);
     } catch (const ptx::Fault& fault) {

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <optional>
 #include <utility>
 
 #include "warpwright/model/machine.h"
@@ -91,6 +92,42 @@ std::string caught_text();
 
 /// After arguments that could not be parsed: a refusal, but for a TypeError, which stays one.
 [[noreturn]] void refuse_arguments();
+
+/// Reads arguments as PyArg_ParseTuple does.
+template <class... Places>
+void parse_arguments(PyObject* args, const char* format, Places... places) {
+  if (PyArg_ParseTuple(args, format, places...) == 0) refuse_arguments();
+}
+/// And with these names, the last of them null.
+template <class... Places>
+void parse_arguments(PyObject* args, PyObject* keywords, const char* const* names,
+                     const char* format, Places... places) {
+  char** const all = const_cast<char**>(names);
+  if (PyArg_ParseTupleAndKeywords(args, keywords, format, all, places...) == 0) refuse_arguments();
+}
+
+/// Adds what was made to a list.
+inline void append(const Ref& list, PyObject* made) {
+  const Ref each = Ref::checked(made);
+  if (PyList_Append(list.get(), each.get()) != 0) throw PythonError{};
+}
+
+/// What `body` returns, while other Python threads run.
+template <class Others = WithoutGil, class Body>
+auto without_gil(const Body& body) {
+  const Others others;
+  return body();
+}
+
+/// What there is, or the refusal thrown.
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw Refused{result.refusal()};
+  return std::move(*result);
+}
+inline void require_none(const std::optional<Refusal>& refused) {
+  if (refused) throw Refused{*refused};
+}
 
 /// The UTF-8 of a str, which lives as long as that; null where it is none.
 const char* text_of(PyObject* object);

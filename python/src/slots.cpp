@@ -1,6 +1,7 @@
 #include "python/src/slots.h"
 
 #include "python/src/arguments.h"
+#include "python/src/object.h"
 #include "python/src/tensor.h"
 
 namespace warpwright::python {
@@ -34,10 +35,8 @@ void sort(PyObject* args) {
   long long experts = 0;
   long long first = 0;
   long long total = 0;
-  if (PyArg_ParseTuple(args, "OLLLOOOO", &ids, &experts, &first, &total, &out[0], &out[1], &out[2],
-                       &stream) == 0) {
-    refuse_arguments();
-  }
+  parse_arguments(args, "OLLLOOOO", &ids, &experts, &first, &total, &out[0], &out[1], &out[2],
+                  &stream);
   Reader reader;
   const bool is_given = stream != nullptr && stream != Py_None;
   void* on = stream_of(is_given ? stream : nullptr);
@@ -72,24 +71,16 @@ void sort(PyObject* args) {
   s.rows = written(reader.read(out[2], "the rows"), slots, t.device);
   check_stream(t.device, is_given);
   if (t.device >= 0 && !is_given) on = reader.current_stream(t.device);
-  std::optional<Refusal> refused;
-  {
-    const WithoutGil others;
-    refused = warpwright::sort_slots(s, t.device, on);
-  }
-  if (refused) throw Refused{*refused};
+  require_none(without_gil([&] { return warpwright::sort_slots(s, t.device, on); }));
 }
 
 }  // namespace
 
 PyObject* sort_slots(PyObject* /*module*/, PyObject* args) {
-  try {
+  return method([&] {
     sort(args);
-    Py_RETURN_NONE;
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+    return Py_NewRef(Py_None);
+  });
 }
 
 }  // namespace warpwright::python

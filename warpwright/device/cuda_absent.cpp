@@ -17,39 +17,17 @@ Refusal absent() {
           "this build has no CUDA side; " + as_rule("a build with nvcc 13.0 or newer has it")};
 }
 
-std::optional<Refusal> no_launch(const Plan& /*plan*/, const GemmOperands& /*operands*/,
-                                 Workspace& /*workspace*/, void* /*stream*/,
-                                 const LaunchOptions& /*options*/) {
-  return absent();
-}
-std::optional<Refusal> no_preparation(const Plan& /*plan*/, Workspace& /*workspace*/,
-                                      void* /*stream*/) {
-  return absent();
-}
-Result<std::shared_ptr<void>> no_memory(std::int64_t /*bytes*/) {
-  return absent();
-}
-Result<std::uint32_t> no_word(const void* /*word*/, void* /*stream*/) {
-  return absent();
-}
-
-std::optional<Refusal> no_mixture(const MixturePlan& /*plan*/, const MixtureOperands& /*operands*/,
-                                  void* /*workspace*/, bool /*clears*/, void* /*stream*/,
-                                  const MixtureLaunchOptions& /*options*/) {
-  return absent();
-}
-std::optional<Refusal> no_mixture_kernels(const MixturePlan& /*plan*/) {
-  return absent();
-}
-std::optional<Refusal> no_clearing(void* /*memory*/, std::int64_t /*bytes*/, void* /*stream*/) {
+// Any function of a Backend.
+template <class R, class... Arguments>
+R refuse_all(Arguments...) {
   return absent();
 }
 
 }  // namespace
 
 const Backend& cuda_backend() {
-  static const Backend backend = {no_launch,  no_preparation,     no_memory,  no_word,
-                                  no_mixture, no_mixture_kernels, no_clearing};
+  static const Backend backend = {refuse_all, refuse_all, refuse_all, refuse_all,
+                                  refuse_all, refuse_all, refuse_all};
   return backend;
 }
 

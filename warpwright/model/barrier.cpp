@@ -336,10 +336,8 @@ void act::fence_proxy_async(Space space, Site site) {
   if (m.order) m.order->fence(m.current(), space, site);
 }
 
-namespace {
-
 // The current thread may come to it.
-NamedBarrier& named_barrier_of(Machine& m, int id, int threads, Site site) {
+static NamedBarrier& named_barrier_of(Machine& m, int id, int threads, Site site) {
   Thread& self = m.current();
   if (id < 0 || id > 15 || threads % warp_lanes != 0 || threads < warp_lanes ||
       threads > (m.shape().threads + 31) / 32 * 32) {
@@ -358,8 +356,6 @@ NamedBarrier& named_barrier_of(Machine& m, int id, int threads, Site site) {
   }
   return bar;
 }
-
-}  // namespace
 
 void act::named_barrier(int id, int threads, bool wait, Site site) {
   Machine& m = machine();
@@ -426,16 +422,12 @@ void Machine::cluster_settle(Cluster& cluster) {
   wake_all(cluster.waiting);
 }
 
-namespace {
-
 // All lanes of the warp come to an instruction of the cluster barrier.
-void come_as_warp(const char* what, Site site) {
+static void come_as_warp(const char* what, Site site) {
   Machine& m = machine();
   Meeting& warp = m.current().cta->warp_meetings[static_cast<std::size_t>(m.current().warp())];
   if (m.gather(warp, lanes_of_warp(), site, {what})) m.let_go(warp);
 }
-
-}  // namespace
 
 void act::cluster_arrive(bool release, Site site) {
   Machine& m = machine();

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace warpwright::model {
 namespace {
@@ -109,6 +110,32 @@ constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) 
 static_assert(std::ranges::adjacent_find(statements, std::greater_equal{}, &Statement::kind) ==
               statements.end());
 
+constexpr std::pair<Kind, std::string_view> hows[] = {
+    {Kind::drop, "dropped"},
+    {Kind::drop_first, "dropped the first time"},
+    {Kind::count_up, "count + 1"},
+    {Kind::count_down, "count - 1"},
+    {Kind::repeat, "executed twice"},
+    {Kind::repeat_first, "executed twice the first time"},
+    {Kind::flip_parity, "parity flipped"},
+    {Kind::flip_first, "parity flipped the first time"},
+    {Kind::initial_phase, "initial phase flipped"},
+    {Kind::bytes_up, "bytes + 16"},
+    {Kind::bytes_down, "bytes - 16"},
+    {Kind::bytes_first, "bytes + 16 the first time"},
+    {Kind::clear_low, "lowest bit cleared"},
+    {Kind::clear_high, "highest bit cleared"},
+    {Kind::wait_more, "one more group may be pending"},
+    {Kind::weaken, "relaxed"},
+    {Kind::no_wait, "arrives without waiting"},
+    {Kind::other_lane, "by another lane"},
+    {Kind::lane_zero, "only by lane 0"},
+    {Kind::other_warpgroup, "by the warpgroup beside it"},
+    {Kind::stranger, "by a thread of another role"},
+    {Kind::no_registers, "without its registers"},
+    {Kind::too_early, "before the wait"},
+};
+
 const Statement& statement_of(SyncKind kind) {
   return statements.at(static_cast<std::size_t>(kind));
 }
@@ -164,55 +191,9 @@ std::string_view name(SyncKind kind) {
 }
 
 std::string_view Mutation::how() const {
-  switch (kind) {
-    case Kind::drop:
-      return "dropped";
-    case Kind::drop_first:
-      return "dropped the first time";
-    case Kind::count_up:
-      return at == SyncKind::named_barrier ? "count + 32" : "count + 1";
-    case Kind::count_down:
-      return at == SyncKind::named_barrier ? "count - 32" : "count - 1";
-    case Kind::repeat:
-      return "executed twice";
-    case Kind::repeat_first:
-      return "executed twice the first time";
-    case Kind::flip_parity:
-      return "parity flipped";
-    case Kind::flip_first:
-      return "parity flipped the first time";
-    case Kind::initial_phase:
-      return "initial phase flipped";
-    case Kind::bytes_up:
-      return "bytes + 16";
-    case Kind::bytes_down:
-      return "bytes - 16";
-    case Kind::bytes_first:
-      return "bytes + 16 the first time";
-    case Kind::clear_low:
-      return "lowest bit cleared";
-    case Kind::clear_high:
-      return "highest bit cleared";
-    case Kind::wait_more:
-      return "one more group may be pending";
-    case Kind::weaken:
-      return "relaxed";
-    case Kind::no_wait:
-      return "arrives without waiting";
-    case Kind::other_lane:
-      return "by another lane";
-    case Kind::lane_zero:
-      return "only by lane 0";
-    case Kind::other_warpgroup:
-      return "by the warpgroup beside it";
-    case Kind::stranger:
-      return "by a thread of another role";
-    case Kind::no_registers:
-      return "without its registers";
-    case Kind::too_early:
-      return "before the wait";
-  }
-  return "";
+  if (at == SyncKind::named_barrier && kind == Kind::count_up) return "count + 32";
+  if (at == SyncKind::named_barrier && kind == Kind::count_down) return "count - 32";
+  return std::ranges::find(hows, kind, &std::pair<Kind, std::string_view>::first)->second;
 }
 
 std::string SyncSite::text() const {

@@ -943,9 +943,7 @@ std::string Machine::barrier_text(const Cta& cta, const MBarrier& bar) const {
   return text + " (offset " + hex(bar.offset) + ")";
 }
 
-namespace {
-
-void check_shape(const LaunchShape& shape) {
+static void check_shape(const LaunchShape& shape) {
   if (shape.threads < 1 || shape.threads > 1024) {
     throw std::invalid_argument("a CTA has 1 to 1024 threads, not " +
                                 std::to_string(shape.threads));
@@ -965,8 +963,6 @@ void check_shape(const LaunchShape& shape) {
                                 std::to_string(shape.shared_bytes));
   }
 }
-
-}  // namespace
 
 Report run(const std::vector<GridLaunch>& grids, const Options& options) {
   if (grids.empty()) throw std::invalid_argument("no grid is launched");

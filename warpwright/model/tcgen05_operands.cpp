@@ -88,18 +88,14 @@ void multiply_by_scales(const TensorOp& op, Tmem& tmem, const std::vector<float>
 
 // --- tcgen05.cp ---------------------------------------------------------------------------------
 
-namespace {
-
 // What it writes. 4x256b renews single lanes: nothing is defined that was not before.
-TmemRegion copied_region(atom::TmemCopy shape, std::uint32_t to) {
+static TmemRegion copied_region(atom::TmemCopy shape, std::uint32_t to) {
   const int column = atom::tmem_column(to);
   const int columns = atom::copy_bytes(shape) / 4;
   const unsigned halves =
       shape == atom::TmemCopy::b4x256 ? 0x55U << atom::tmem_lane(to) / 16 : 0xffU;
   return {static_cast<std::uint8_t>(halves), column, columns};
 }
-
-}  // namespace
 
 void act::tcgen05_copy(const TmemCopyRequest& request, Site site) {
   Machine& m = machine();

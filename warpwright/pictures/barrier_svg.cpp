@@ -1,8 +1,8 @@
 #include "warpwright/pictures/barrier_svg.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/svg_parts.h"
 #include "warpwright/pictures/timeline_parts.h"
 
@@ -159,12 +159,10 @@ std::string barrier_text(const std::vector<BarrierStep>& steps, int most) {
   std::string text = "  cycle  barrier       phase  arrivals     bytes  waiting  what\n";
   for (std::size_t i = 0; i < steps.size() && i < static_cast<std::size_t>(most); ++i) {
     const BarrierEvent& e = steps[i].event;
-    char line[128];
-    std::snprintf(line, sizeof line, "%7lld  %-12s %6lld  %4d/%-4d %8lld  %7d  ",
-                  static_cast<long long>(e.time), e.barrier.c_str(),
-                  static_cast<long long>(e.phase), e.pending, e.expected,
-                  static_cast<long long>(e.tx), e.waiting);
-    text += line + step_text(steps[i]) + "\n";
+    text += format("%7lld  %-12s %6lld  %4d/%-4d %8lld  %7d  ", static_cast<long long>(e.time),
+                   e.barrier.c_str(), static_cast<long long>(e.phase), e.pending, e.expected,
+                   static_cast<long long>(e.tx), e.waiting) +
+            step_text(steps[i]) + "\n";
   }
   if (steps.size() > static_cast<std::size_t>(most)) {
     text += "  ... and " + std::to_string(steps.size() - static_cast<std::size_t>(most)) +

@@ -1,11 +1,11 @@
 #include "warpwright/pictures/mask_picture.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/cells_svg.h"
 
 namespace warpwright::pictures {
@@ -15,9 +15,7 @@ using atom::ClusterShape;
 using atom::Masks;
 
 std::string hex(unsigned mask) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%04x", mask);
-  return text;
+  return format("0x%04x", mask);
 }
 
 bool has(unsigned mask, int rank) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/page_files.h"
 #include "warpwright/pictures/svg_parts.h"
 
@@ -229,9 +230,8 @@ std::string source_of(const Note& note) {
     ++number;
     const bool is_marked =
         std::find(note.marked.begin(), note.marked.end(), number) != note.marked.end();
-    char digits[16];
-    std::snprintf(digits, sizeof digits, "%4d  ", number);
-    html += digits + (is_marked ? "<mark>" + escaped(line) + "</mark>" : escaped(line)) + "\n";
+    html += format("%4d  ", number) +
+            (is_marked ? "<mark>" + escaped(line) + "</mark>" : escaped(line)) + "\n";
   }
   return html + "</pre></details>";
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string_view>
 #include <vector>
 
 #include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/umma_scaled.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/svg_parts.h"
@@ -26,9 +26,7 @@ constexpr int kRowsAtOnce = 8;     // chunks that a load takes at once
 constexpr int kMostChunks = 1536;  // of a tile that is drawn
 
 std::string hex(std::uint64_t value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
+  return format("0x%0*llx", digits, static_cast<unsigned long long>(value));
 }
 
 std::string span_text(int first, int count) {

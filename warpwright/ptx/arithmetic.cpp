@@ -1,5 +1,6 @@
 // Integers, bits, predicates (PTX ISA 9.7.1, 9.7.6, 9.7.8), and moves.
 #include <algorithm>
+#include <functional>
 
 #include "warpwright/ptx/forms.h"
 
@@ -104,32 +105,8 @@ T shift_right(T a, std::uint32_t by) {
   return static_cast<T>(a >> by);
 }
 template <class T>
-T bits_and(T a, T b) {
-  return static_cast<T>(a & b);
-}
-template <class T>
-T bits_or(T a, T b) {
-  return static_cast<T>(a | b);
-}
-template <class T>
-T bits_xor(T a, T b) {
-  return static_cast<T>(a ^ b);
-}
-template <class T>
-T bits_not(T a) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return !a;
-  } else {
-    return static_cast<T>(~a);
-  }
-}
-template <class T>
 T choose(T a, T b, bool p) {
   return p ? a : b;
-}
-template <class T>
-T same(T a) {
-  return a;
 }
 
 template <bool wraps>
@@ -210,14 +187,10 @@ std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selectors)
 
 std::uint32_t by_table(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t table) {
   std::uint32_t result = 0;
-  if ((table & 0x01U) != 0) result |= ~a & ~b & ~c;
-  if ((table & 0x02U) != 0) result |= ~a & ~b & c;
-  if ((table & 0x04U) != 0) result |= ~a & b & ~c;
-  if ((table & 0x08U) != 0) result |= ~a & b & c;
-  if ((table & 0x10U) != 0) result |= a & ~b & ~c;
-  if ((table & 0x20U) != 0) result |= a & ~b & c;
-  if ((table & 0x40U) != 0) result |= a & b & ~c;
-  if ((table & 0x80U) != 0) result |= a & b & c;
+  for (unsigned row = 0; row < 8; ++row) {
+    if ((table >> row & 1U) == 0) continue;
+    result |= ((row & 4U) != 0 ? a : ~a) & ((row & 2U) != 0 ? b : ~b) & ((row & 1U) != 0 ? c : ~c);
+  }
   return result;
 }
 
@@ -240,7 +213,7 @@ void add_integer(Forms& forms) {
   forms["max" + t] = form_of<&largest<T>, T, T, T>();
   forms["shr" + t] = form_of<&shift_right<T>, T, T, std::uint32_t>();
   forms["selp" + t] = form_of<&choose<T>, T, T, T, bool>();
-  forms["mov" + t] = form_of<&same<T>, T, T>();
+  forms["mov" + t] = form_of<std::identity{}, T, T>();
   if constexpr (std::is_signed_v<T>) {
     forms["neg" + t] = form_of<&negative<T>, T, T>();
     forms["abs" + t] = form_of<&magnitude<T>, T, T>();
@@ -256,11 +229,12 @@ void add_integer(Forms& forms) {
 template <class T>
 void add_bits(Forms& forms, const std::string& name) {
   const std::string t = "." + name;
-  forms["and" + t] = form_of<&bits_and<T>, T, T, T>();
-  forms["or" + t] = form_of<&bits_or<T>, T, T, T>();
-  forms["xor" + t] = form_of<&bits_xor<T>, T, T, T>();
-  forms["not" + t] = form_of<&bits_not<T>, T, T>();
-  forms["mov" + t] = form_of<&same<T>, T, T>();
+  using Not = std::conditional_t<std::is_same_v<T, bool>, std::logical_not<bool>, std::bit_not<T>>;
+  forms["and" + t] = form_of<std::bit_and<T>{}, T, T, T>();
+  forms["or" + t] = form_of<std::bit_or<T>{}, T, T, T>();
+  forms["xor" + t] = form_of<std::bit_xor<T>{}, T, T, T>();
+  forms["not" + t] = form_of<Not{}, T, T>();
+  forms["mov" + t] = form_of<std::identity{}, T, T>();
   if constexpr (!std::is_same_v<T, bool>) {
     forms["selp" + t] = form_of<&choose<T>, T, T, T, bool>();
     forms["shl" + t] = form_of<&shift_left<T>, T, T, std::uint32_t>();
@@ -275,30 +249,6 @@ void add_bits(Forms& forms, const std::string& name) {
 }
 
 // --- setp
-template <class T>
-bool equal(T a, T b) {
-  return a == b;
-}
-template <class T>
-bool unequal(T a, T b) {
-  return a != b;
-}
-template <class T>
-bool less(T a, T b) {
-  return a < b;
-}
-template <class T>
-bool at_most(T a, T b) {
-  return a <= b;
-}
-template <class T>
-bool more(T a, T b) {
-  return a > b;
-}
-template <class T>
-bool not_less(T a, T b) {
-  return a >= b;
-}
 template <class T>
 bool is_nan(T a) {
   return a != a;  // NOLINT
@@ -351,19 +301,12 @@ void decode_compare(Decoder& d, const Statement& s, const Form& form) {
     d.fault("setp of two predicates that takes a third is not in the subset");
   }
   const std::uint32_t written = d.write(is_pair ? to.parts[0] : to, 'P');
-  const std::uint32_t a = d.read(s.operands[1], form.operands[1]);
-  const std::uint32_t b = d.read(s.operands[2], form.operands[2]);
-  const std::uint32_t c = joined ? d.read(s.operands[3], 'p') : 0;
-  Op& op = d.emit(form.run);
-  op.d = written;
-  op.a = a;
-  op.b = b;
-  op.c = c;
-  if (!is_pair) return;
-  const std::uint32_t other = d.write(to.parts[1], 'P');
-  Op& inverse = d.emit(&opposite);
-  inverse.d = other;
-  inverse.a = written;
+  d.emit({.run = form.run,
+          .d = written,
+          .a = d.read(s.operands[1], form.operands[1]),
+          .b = d.read(s.operands[2], form.operands[2]),
+          .c = joined ? d.read(s.operands[3], 'p') : 0});
+  if (is_pair) d.emit({.run = &opposite, .d = d.write(to.parts[1], 'P'), .a = written});
 }
 
 template <auto F, class T>
@@ -380,32 +323,32 @@ void add_comparison(Forms& forms, const std::string& name, const std::string& ty
 
 template <class T>
 void add_equalities(Forms& forms, const std::string& type) {
-  add_comparison<&equal<T>, T>(forms, "eq", type);
-  add_comparison<&unequal<T>, T>(forms, "ne", type);
+  add_comparison<std::equal_to<>{}, T>(forms, "eq", type);
+  add_comparison<std::not_equal_to<>{}, T>(forms, "ne", type);
 }
 
 template <class T>
 void add_comparisons(Forms& forms) {
   const std::string type = type_name<T>();
   add_equalities<T>(forms, type);
-  add_comparison<&less<T>, T>(forms, "lt", type);
-  add_comparison<&at_most<T>, T>(forms, "le", type);
-  add_comparison<&more<T>, T>(forms, "gt", type);
-  add_comparison<&not_less<T>, T>(forms, "ge", type);
+  add_comparison<std::less<>{}, T>(forms, "lt", type);
+  add_comparison<std::less_equal<>{}, T>(forms, "le", type);
+  add_comparison<std::greater<>{}, T>(forms, "gt", type);
+  add_comparison<std::greater_equal<>{}, T>(forms, "ge", type);
   if constexpr (std::is_unsigned_v<T>) {
-    add_comparison<&less<T>, T>(forms, "lo", type);
-    add_comparison<&at_most<T>, T>(forms, "ls", type);
-    add_comparison<&more<T>, T>(forms, "hi", type);
-    add_comparison<&not_less<T>, T>(forms, "hs", type);
+    add_comparison<std::less<>{}, T>(forms, "lo", type);
+    add_comparison<std::less_equal<>{}, T>(forms, "ls", type);
+    add_comparison<std::greater<>{}, T>(forms, "hi", type);
+    add_comparison<std::greater_equal<>{}, T>(forms, "hs", type);
   }
   if constexpr (std::is_floating_point_v<T>) {
     add_comparison<&both_unequal<T>, T>(forms, "ne", type);
-    add_comparison<&or_nan<&equal<T>, T>, T>(forms, "equ", type);
-    add_comparison<&or_nan<&unequal<T>, T>, T>(forms, "neu", type);
-    add_comparison<&or_nan<&less<T>, T>, T>(forms, "ltu", type);
-    add_comparison<&or_nan<&at_most<T>, T>, T>(forms, "leu", type);
-    add_comparison<&or_nan<&more<T>, T>, T>(forms, "gtu", type);
-    add_comparison<&or_nan<&not_less<T>, T>, T>(forms, "geu", type);
+    add_comparison<&or_nan<std::equal_to<>{}, T>, T>(forms, "equ", type);
+    add_comparison<&or_nan<std::not_equal_to<>{}, T>, T>(forms, "neu", type);
+    add_comparison<&or_nan<std::less<>{}, T>, T>(forms, "ltu", type);
+    add_comparison<&or_nan<std::less_equal<>{}, T>, T>(forms, "leu", type);
+    add_comparison<&or_nan<std::greater<>{}, T>, T>(forms, "gtu", type);
+    add_comparison<&or_nan<std::greater_equal<>{}, T>, T>(forms, "geu", type);
     add_comparison<&no_nan<T>, T>(forms, "num", type);
     add_comparison<&either_nan<T>, T>(forms, "nan", type);
   }
@@ -443,11 +386,7 @@ void decode_move(Decoder& d, const Statement& s, const Form& form) {
   const char write = wide ? 'L' : 'I';
   const bool splits_one = to.kind == Operand::Kind::list;
   if (!splits_one && from.kind != Operand::Kind::list) {
-    const std::uint32_t a = d.read(from, read);
-    const std::uint32_t written = d.write(to, write);
-    Op& op = d.emit(form.run);
-    op.d = written;
-    op.a = a;
+    d.emit({.run = form.run, .d = d.write(to, write), .a = d.read(from, read)});
     return;
   }
   const Operand& list = splits_one ? to : from;
@@ -462,17 +401,17 @@ void decode_move(Decoder& d, const Statement& s, const Form& form) {
     at.push_back(splits_one ? d.write(o, writes) : d.read(o, reads));
   }
   const std::uint32_t one = splits_one ? d.read(from, read) : d.write(to, write);
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : at) d.add_word(word);
   constexpr Run runs[2][4] = {
       {&joins<std::uint16_t, std::uint32_t>, &joins<std::uint32_t, std::uint64_t>,
        &joins<std::uint16_t, std::uint64_t>, &joins<std::uint8_t, std::uint32_t>},
       {&splits<std::uint16_t, std::uint32_t>, &splits<std::uint32_t, std::uint64_t>,
        &splits<std::uint16_t, std::uint64_t>, &splits<std::uint8_t, std::uint32_t>}};
-  Op& op = d.emit(runs[splits_one ? 1 : 0][bits == 8 ? 3 : wide ? (halves ? 2 : 1) : 0]);
-  op.d = one;
-  op.a = one;
-  op.x = begin;
+  d.emit({.run = runs[splits_one ? 1 : 0][bits == 8 ? 3
+                                          : wide    ? (halves ? 2 : 1)
+                                                    : 0],
+          .d = one,
+          .a = one,
+          .x = d.keep_words(at)});
 }
 
 }  // namespace
@@ -486,12 +425,13 @@ void add_arithmetic(Forms& forms) {
   add_bits<std::uint16_t>(forms, "b16");
   add_bits<std::uint32_t>(forms, "b32");
   add_bits<std::uint64_t>(forms, "b64");
-  forms["mov.b32"] = {&Apply<&same<std::uint32_t>, std::uint32_t, std::uint32_t>::run, "",
-                      &decode_move, 32};
-  forms["mov.b64"] = {&Apply<&same<std::uint64_t>, std::uint64_t, std::uint64_t>::run, "",
-                      &decode_move, 64};
-  forms["mov.f32"] = form_of<&same<float>, float, float>();
-  forms["mov.f64"] = form_of<&same<double>, double, double>();
+  for (const char* bits : {"32", "64"}) {  // of a list too
+    Form& move = forms[std::string("mov.b") + bits];
+    move.decode = &decode_move;
+    move.x = static_cast<std::uint32_t>(std::stoi(bits));
+  }
+  forms["mov.f32"] = form_of<std::identity{}, float, float>();
+  forms["mov.f64"] = form_of<std::identity{}, double, double>();
   forms["selp.f32"] = form_of<&choose<float>, float, float, float, bool>();
   forms["selp.f64"] = form_of<&choose<double>, double, double, double, bool>();
   using U = std::uint32_t;

@@ -83,11 +83,6 @@ const Op* to_whole(Frame& f, const Op* op) {
   return op + 1;
 }
 
-template <class D, class S>
-const Op* between_floats(Frame& f, const Op* op) {
-  f.put(op->d, static_cast<D>(f.get<S>(op->a)));
-  return op + 1;
-}
 const Op* saturated(Frame& f, const Op* op) {
   const auto x = f.get<float>(op->a);
   f.put(op->d, x > 0 ? (x < 1 ? x : 1.0F) : 0.0F);
@@ -155,13 +150,10 @@ void decode_conversion(Decoder& d, const Statement& s, const Form& form) {
   };
   check(s.operands[0], form.x & 0xffU);
   check(s.operands[1], form.x >> 8);
-  const std::uint32_t a = d.place(s.operands[1]);
-  const std::uint32_t written = d.place(s.operands[0]);
-  const int bits = d.bits(s.operands[0]);
-  Op& op = d.emit(form.run);
-  op.d = written;
-  op.a = a;
-  op.x = static_cast<std::uint32_t>(bits);
+  d.emit({.run = form.run,
+          .d = d.place(s.operands[0]),
+          .a = d.place(s.operands[1]),
+          .x = static_cast<std::uint32_t>(d.bits(s.operands[0]))});
 }
 
 template <class D, class S>
@@ -243,8 +235,8 @@ void add_conversions(Forms& forms) {
   add_integer<std::uint8_t>(forms);
   add_integer<std::int8_t>(forms);
   for_integers([&]<class T>() { add_integer<T>(forms); });
-  forms["cvt.f64.f32"] = {&between_floats<double, float>, "Lf"};
-  forms["cvt.rn.f32.f64"] = {&between_floats<float, double>, "IF"};
+  forms["cvt.f64.f32"] = {&to_float<double, float>, "Lf"};
+  forms["cvt.rn.f32.f64"] = {&to_float<float, double>, "IF"};
   forms["cvt.sat.f32.f32"] = {&saturated, "If"};
   forms["cvt.rni.f32.f32"] = {&to_whole<To::even, float>, "If"};
   forms["cvt.rzi.f32.f32"] = {&to_whole<To::zero, float>, "If"};

@@ -26,11 +26,6 @@ const model::TensorMap& map_at(const Frame& f, const Op* op, std::uint64_t at) {
   return *reinterpret_cast<const model::TensorMap*>(address);
 }
 
-template <class T>
-T* host(std::uint64_t at) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
-}
-
 // --- copies of tensors; in Program::words from Op::x on: coordinates
 std::array<int, 5> coordinates(const Frame& f, const Op* op, std::uint32_t count) {
   std::array<int, 5> at{};
@@ -89,12 +84,8 @@ std::uint32_t decode_box(Decoder& d, const Operand& box, const Form& form, std::
   }
   std::array<std::uint32_t, kMore> at{};
   for (unsigned i = 0; i < rank; ++i) at[i] = d.read(box.parts[i + 1], 'i');
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : at) d.add_word(word);
-  d.add_word(rank);
-  d.add_word(static_cast<std::uint32_t>(how.mode));
-  d.add_word(mask);
-  d.add_word(how.ctas);
+  const std::uint32_t begin = d.keep_words(at);
+  d.keep_words({rank, static_cast<std::uint32_t>(how.mode), mask, how.ctas});
   return begin;
 }
 std::uint32_t decode_map(Decoder& d, const Operand& box) {
@@ -113,11 +104,7 @@ void decode_tensor_load(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t mask = (form.y & 1U) != 0 ? d.read(s.operands[3], 'h') : kNone;
   if ((form.y & 2U) != 0) d.read(s.operands[n - 1], 'l');
   const std::uint32_t begin = decode_box(d, s.operands[1], form, mask);
-  Op& op = d.emit(form.run);
-  op.a = to;
-  op.b = map;
-  op.c = barrier;
-  op.x = begin;
+  d.emit({.run = form.run, .a = to, .b = map, .c = barrier, .x = begin});
 }
 
 // [map, {...}], [from] {, policy}
@@ -127,10 +114,7 @@ void decode_tensor_store(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t map = decode_map(d, s.operands[0]);
   const std::uint32_t from = d.shared_address(s.operands[1]);
   const std::uint32_t begin = decode_box(d, s.operands[0], form, kNone);
-  Op& op = d.emit(form.run);
-  op.a = from;
-  op.b = map;
-  op.x = begin;
+  d.emit({.run = form.run, .a = from, .b = map, .x = begin});
 }
 
 void add_tensor_forms(Forms& forms, const std::string& dim, const std::string& mode,
@@ -170,59 +154,20 @@ void add_tensors(Forms& forms) {
 }
 
 // --- bulk copies of bytes
-const Op* loads_bytes(Frame& f, const Op* op) {
-  model::bulk_load(host<void>(f.get<std::uint64_t>(op->b)), f.r[op->a],
-                   static_cast<int>(f.r[op->c]), f.r[op->x], f.site(op));
-  return op + 1;
-}
-// [to], [from], bytes, [barrier] {, policy}
-void decode_bulk_load(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 4 + form.x, 4 + form.x);
-  const std::uint32_t to = d.shared_address(s.operands[0]);
-  const std::uint32_t from = d.wide_address(s.operands[1]);
-  const std::uint32_t bytes = d.read(s.operands[2], 'i');
-  const std::uint32_t barrier = d.shared_address(s.operands[3]);
-  if (form.x != 0) d.read(s.operands[4], 'l');
-  Op& op = d.emit(form.run);
-  op.a = to;
-  op.b = from;
-  op.c = bytes;
-  op.x = barrier;
-}
-
-const Op* prefetches(Frame& f, const Op* op) {
-  model::bulk_prefetch(host<void>(f.get<std::uint64_t>(op->a)), static_cast<int>(f.r[op->b]),
-                       f.site(op));
-  return op + 1;
-}
-void decode_prefetch(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 2, 2);
-  const std::uint32_t from = d.wide_address(s.operands[0]);
-  const std::uint32_t bytes = d.read(s.operands[1], 'i');
-  Op& op = d.emit(form.run);
-  op.a = from;
-  op.b = bytes;
-}
-
-const Op* commits_bulk(Frame& f, const Op* op) {
-  model::bulk_commit(f.site(op));
-  return op + 1;
+void load_bytes(std::uint32_t to, const void* from, int bytes, std::uint32_t barrier,
+                model::Site site) {
+  model::bulk_load(from, to, bytes, barrier, site);
 }
 template <bool reads_only>
-const Op* waits_for_bulk(Frame& f, const Op* op) {
-  model::bulk_wait(static_cast<int>(op->x), reads_only, f.site(op));
-  return op + 1;
-}
-const Op* waits_for_copies(Frame& f, const Op* op) {
-  model::copy_async_wait(static_cast<int>(op->x), f.site(op));
-  return op + 1;
+void wait_for_bulk(int pending, model::Site site) {
+  model::bulk_wait(pending, reads_only, site);
 }
 // A number of groups that may be pending.
 void decode_wait(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1, 1);
   const std::int64_t pending = d.immediate(s.operands[0]);
   if (pending < 0 || pending > 1'000'000) d.fault("no sane number of groups");
-  d.emit(form.run).x = static_cast<std::uint32_t>(pending);
+  d.emit({.run = form.run, .a = d.constant(static_cast<std::uint64_t>(pending), false)});
 }
 
 // --- copies by a thread
@@ -250,31 +195,16 @@ void decode_copy(Decoder& d, const Statement& s, const Form& form) {
   const bool ignores = s.operands.size() > 3 && d.bits(s.operands[3]) == 1;
   const std::uint32_t used =
       s.operands.size() > 3 ? d.read(s.operands[3], ignores ? 'p' : 'i') : kNone;
-  Op& op = d.emit(ignores ? &copies_or_zeros : &copies);
-  op.a = to;
-  op.b = from;
-  op.c = used;
-  op.x = static_cast<std::uint32_t>(bytes);
-}
-const Op* commits_copies(Frame& f, const Op* op) {
-  model::copy_async_commit(f.site(op));
-  return op + 1;
+  d.emit({.run = ignores ? &copies_or_zeros : &copies,
+          .a = to,
+          .b = from,
+          .c = used,
+          .x = static_cast<std::uint32_t>(bytes)});
 }
 // As a commit_group and a wait_group 0 (PTX ISA 9.7.9.25.3.3).
-const Op* waits_for_all_copies(Frame& f, const Op* op) {
-  const model::Site site = f.site(op);
+void wait_for_all_copies(model::Site site) {
   model::copy_async_commit(site);
   model::copy_async_wait(0, site);
-  return op + 1;
-}
-const Op* arrives_behind(Frame& f, const Op* op) {
-  model::copy_async_arrive(f.r[op->a], f.site(op));
-  return op + 1;
-}
-void decode_barrier_only(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 1, 1);
-  const std::uint32_t at = d.shared_address(s.operands[0]);
-  d.emit(form.run).a = at;
 }
 
 // --- st.async: [to], {four words}, [barrier]
@@ -293,34 +223,20 @@ void decode_store_async(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t barrier = d.shared_address(s.operands[2]);
   std::array<std::uint32_t, 4> at{};
   for (std::size_t i = 0; i < 4; ++i) at[i] = d.read(s.operands[1].parts[i], 'i');
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : at) d.add_word(word);
-  Op& op = d.emit(form.run);
-  op.a = to;
-  op.b = barrier;
-  op.x = begin;
+  d.emit({.run = form.run, .a = to, .b = barrier, .x = d.keep_words(at)});
 }
 
 // --- tensor maps
-const Op* replaces_base(Frame& f, const Op* op) {
-  model::replace_map_base(f.r[op->a], f.get<std::uint64_t>(op->b), f.site(op));
-  return op + 1;
-}
-const Op* replaces_extent(Frame& f, const Op* op) {
-  model::replace_map_extent(f.r[op->a], static_cast<int>(op->x), f.r[op->b], f.site(op));
-  return op + 1;
-}
-void decode_replace(Decoder& d, const Statement& s, const Form& form) {
-  const std::size_t n = 2 + form.x;
-  d.need(s, n, n);
+// [map], dimension, extent
+void decode_extent(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 3, 3);
   const std::uint32_t map = d.shared_address(s.operands[0]);
-  const std::int64_t dimension = form.x != 0 ? d.immediate(s.operands[1]) : 0;
+  const std::int64_t dimension = d.immediate(s.operands[1]);
   if (dimension < 0 || dimension > 4) d.fault("tensor maps have dimensions 0 to 4");
-  const std::uint32_t value = d.read(s.operands[n - 1], form.x != 0 ? 'i' : 'l');
-  Op& op = d.emit(form.run);
-  op.a = map;
-  op.b = value;
-  op.x = static_cast<std::uint32_t>(dimension);
+  d.emit({.run = form.run,
+          .a = map,
+          .b = d.constant(static_cast<std::uint64_t>(dimension), false),
+          .c = d.read(s.operands[2], 'i')});
 }
 const Op* releases_map(Frame& f, const Op* op) {
   model::release_map(const_cast<model::TensorMap*>(&map_at(f, op, f.get<std::uint64_t>(op->a))),
@@ -338,9 +254,7 @@ void decode_map_fence(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t map = d.wide_address(s.operands[0]);
   const std::uint32_t from = form.x != 0 ? d.shared_address(s.operands[1]) : 0;
   if (d.immediate(s.operands[n - 1]) != 128) d.fault("a tensor map has 128 bytes");
-  Op& op = d.emit(form.run);
-  op.a = map;
-  op.b = from;
+  d.emit({.run = form.run, .a = map, .b = from});
 }
 
 const Op* makes_policy(Frame& f, const Op* op) {
@@ -349,8 +263,7 @@ const Op* makes_policy(Frame& f, const Op* op) {
 }
 void decode_policy(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1, 2);
-  const std::uint32_t to = d.write(s.operands[0], 'L');
-  d.emit(form.run).d = to;
+  d.emit({.run = form.run, .d = d.write(s.operands[0], 'L')});
 }
 
 }  // namespace
@@ -359,30 +272,30 @@ void add_copies(Forms& forms) {
   add_tensors(forms);
   for (const std::string space : {".shared::cta", ".shared::cluster"}) {
     const std::string load = "cp.async.bulk" + space + ".global.mbarrier::complete_tx::bytes";
-    forms[load] = {&loads_bytes, "", &decode_bulk_load, 0};
-    forms[load + ".L2::cache_hint"] = {&loads_bytes, "", &decode_bulk_load, 1};
+    forms[load] = {does<&load_bytes>, "sgis"};
+    forms[load + ".L2::cache_hint"] = {does<&load_bytes>, "sgisl"};
   }
-  forms["cp.async.bulk.prefetch.L2.global"] = {&prefetches, "", &decode_prefetch};
-  forms["cp.async.bulk.commit_group"] = {&commits_bulk, ""};
-  forms["cp.async.bulk.wait_group"] = {&waits_for_bulk<false>, "", &decode_wait};
-  forms["cp.async.bulk.wait_group.read"] = {&waits_for_bulk<true>, "", &decode_wait};
+  forms["cp.async.bulk.prefetch.L2.global"] = {does<&model::bulk_prefetch>, "gi"};
+  forms["cp.async.bulk.commit_group"] = {does<&model::bulk_commit>, ""};
+  forms["cp.async.bulk.wait_group"] = {does<&wait_for_bulk<false>>, "", &decode_wait};
+  forms["cp.async.bulk.wait_group.read"] = {does<&wait_for_bulk<true>>, "", &decode_wait};
   for (const std::string space : {".shared", ".shared::cta"}) {
     forms["cp.async.ca" + space + ".global"] = {nullptr, "", &decode_copy, 0};
     forms["cp.async.cg" + space + ".global"] = {nullptr, "", &decode_copy, 1};
-    forms["cp.async.mbarrier.arrive.noinc" + space + ".b64"] = {&arrives_behind, "",
-                                                                &decode_barrier_only};
+    forms["cp.async.mbarrier.arrive.noinc" + space + ".b64"] = {does<&model::copy_async_arrive>,
+                                                                "s"};
   }
-  forms["cp.async.commit_group"] = {&commits_copies, ""};
-  forms["cp.async.wait_group"] = {&waits_for_copies, "", &decode_wait};
-  forms["cp.async.wait_all"] = {&waits_for_all_copies, ""};
+  forms["cp.async.commit_group"] = {does<&model::copy_async_commit>, ""};
+  forms["cp.async.wait_group"] = {does<&model::copy_async_wait>, "", &decode_wait};
+  forms["cp.async.wait_all"] = {does<&wait_for_all_copies>, ""};
   for (const char* weak : {"", ".weak"}) {
     forms[std::string("st.async") + weak + ".shared::cluster.mbarrier::complete_tx::bytes.v4.b32"] =
         {&stores_async, "", &decode_store_async};
   }
-  forms["tensormap.replace.tile.global_address.shared::cta.b1024.b64"] = {&replaces_base, "",
-                                                                          &decode_replace, 0};
-  forms["tensormap.replace.tile.global_dim.shared::cta.b1024.b32"] = {&replaces_extent, "",
-                                                                      &decode_replace, 1};
+  forms["tensormap.replace.tile.global_address.shared::cta.b1024.b64"] = {
+      does<&model::replace_map_base>, "sl"};
+  forms["tensormap.replace.tile.global_dim.shared::cta.b1024.b32"] = {
+      does<&model::replace_map_extent>, "", &decode_extent};
   forms["tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"] =
       {&releases_map, "", &decode_map_fence, 1};
   forms["fence.proxy.tensormap::generic.acquire.gpu"] = {&acquires_map, "", &decode_map_fence, 0};

@@ -128,13 +128,12 @@ const Op* traps(Frame& f, const Op* op) {
 
 void decode_branch(Decoder& d, const Statement& s, const Form& /*form*/) {
   d.need(s, 1, 1);
-  const std::uint32_t target = d.label(s.operands[0]);
-  d.emit(&jump).x = target;
+  d.emit({.run = &jump, .x = d.label(s.operands[0])});
 }
 
 void decode_end(Decoder& d, const Statement& s, const Form& /*form*/) {
   d.need(s, 0, 0);
-  d.emit(&ends);
+  d.emit({.run = &ends});
 }
 
 }  // namespace
@@ -246,10 +245,8 @@ std::uint32_t Decoder::place(const Operand& o) const {
   return at_[static_cast<std::size_t>(o.reg)];
 }
 
-namespace {
-
 // Bits of a letter of Form::operands.
-int bits_of(char kind) {
+static int bits_of(char kind) {
   switch (kind) {
     case 'p':
     case 'P':
@@ -272,8 +269,6 @@ int bits_of(char kind) {
   }
 }
 
-}  // namespace
-
 std::uint32_t Decoder::read(const Operand& o, char kind) {
   const int wanted = bits_of(kind);
   switch (o.kind) {
@@ -285,9 +280,7 @@ std::uint32_t Decoder::read(const Operand& o, char kind) {
       if (!o.negated) return place(o);
       if (kind != 'p') fault("only predicates can be negated");
       const std::uint32_t inverse = take(32);
-      Op& op = emit(&negates);
-      op.d = inverse;
-      op.a = place(o);
+      emit({.run = &negates, .d = inverse, .a = place(o)});
       return inverse;
     }
     case Operand::Kind::number: {
@@ -349,10 +342,7 @@ Decoder::Address Decoder::address(const Operand& o) {
 std::uint32_t Decoder::at_offset(const Address& a, int width, Run add) {
   if (a.offset == 0) return a.base;
   const std::uint32_t at = take(width);
-  Op& op = emit(add);
-  op.d = at;
-  op.a = a.base;
-  op.x = static_cast<std::uint32_t>(a.offset);
+  emit({.run = add, .d = at, .a = a.base, .x = static_cast<std::uint32_t>(a.offset)});
   return at;
 }
 
@@ -380,12 +370,15 @@ void Decoder::need(const Statement& s, std::size_t least, std::size_t most) {
         std::to_string(least) + (most != least ? " to " + std::to_string(most) : ""));
 }
 
-Op& Decoder::emit(Run run) {
-  program_.ops.push_back({});
-  Op& op = program_.ops.back();
-  op.run = run;
+std::uint32_t Decoder::keep_words(std::span<const std::uint32_t> words) {
+  const auto begin = static_cast<std::uint32_t>(program_.words.size());
+  program_.words.insert(program_.words.end(), words.begin(), words.end());
+  return begin;
+}
+
+void Decoder::emit(Op op) {
   op.place = place_of(statement_ == nullptr ? entry_.line : statement_->line);
-  return op;
+  program_.ops.push_back(op);
 }
 
 // Operations come in the order of the text.
@@ -586,30 +579,30 @@ void Decoder::touch(const Statement& s) {
       runs.push_back(run_[reg]);
   };
   for (std::size_t i = 0; i < s.operands.size(); ++i) look(look, s.operands[i], i == 0);
-  if (peers) emit(&uses_peers);
+  if (peers) emit({.run = &uses_peers});
   if (s.opcode.starts_with("wgmma.mma_async")) return;
-  for (const int run : runs) emit(&touches).x = static_cast<std::uint32_t>(run);
+  for (const int run : runs) emit({.run = &touches, .x = static_cast<std::uint32_t>(run)});
 }
 
 void Decoder::generic(const Statement& s, const Form& form) {
-  need(s, form.operands.size(), form.operands.size());
-  std::uint32_t read_at[4] = {};
+  const auto n = static_cast<std::size_t>(
+      std::ranges::count_if(form.operands, [](char kind) { return kind != '#'; }));
+  need(s, n, n);
+  std::uint32_t read_at[5] = {0, 0, 0, form.x};
   std::uint32_t written = 0;
   std::size_t reads = 0;
-  for (std::size_t i = 0; i < form.operands.size(); ++i) {
-    const char kind = form.operands[i];
+  std::size_t i = 0;
+  for (const char kind : form.operands) {
     if (kind >= 'A' && kind <= 'Z' && kind != 'F') {
-      written = write(s.operands[i], kind);
+      written = write(s.operands[i++], kind);
     } else {
-      read_at[reads++] = read(s.operands[i], kind);
+      read_at[reads++] = kind == '#'   ? constant(form.x, false)
+                         : kind == 's' ? shared_address(s.operands[i++])
+                         : kind == 'g' ? wide_address(s.operands[i++])
+                                       : read(s.operands[i++], kind);
     }
   }
-  Op& op = emit(form.run);
-  op.d = written;
-  op.a = read_at[0];
-  op.b = read_at[1];
-  op.c = read_at[2];
-  op.x = reads > 3 ? read_at[3] : form.x;
+  emit({form.run, written, read_at[0], read_at[1], read_at[2], read_at[3]});
 }
 
 void Decoder::decode(const Statement& s) {
@@ -639,8 +632,7 @@ void Decoder::decode(const Statement& s) {
       op.a = guard;
       return;
     }
-    Op& op = emit(s.guard_not ? &skip_if : &skip_unless);
-    op.a = guard;
+    emit({.run = s.guard_not ? &skip_if : &skip_unless, .a = guard});
   }
   const std::size_t inside = program_.ops.size();
   touch(s);
@@ -667,7 +659,7 @@ void Decoder::decode() {
   }
   statement_ = nullptr;
   begins.push_back(static_cast<std::uint32_t>(program_.ops.size()));
-  emit(&ends);
+  emit({.run = &ends});
   for (Op& op : program_.ops) {
     if (op.run != &jump && op.run != &jump_if && op.run != &jump_unless) continue;
     if ((op.x & 0x80000000U) != 0) {

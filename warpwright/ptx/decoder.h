@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,8 +17,8 @@ namespace warpwright::ptx {
 class Decoder;
 
 /// What `operands` says of each operand, in their order: written P a predicate, B 8, H 16, I 32,
-/// L 64, Q 128 bits; read p, b, h, i, l, q, and f a float32, F a float64. Others decode by
-/// themselves.
+/// L 64, Q 128 bits; read p, b, h, i, l, q, and f a float32, F a float64; s an address of shared
+/// memory, g one of 64 bits. # is no operand, but the number Form::x. Others decode by themselves.
 struct Form {
   Run run = nullptr;
   std::string operands;
@@ -77,9 +79,13 @@ class Decoder {
   std::uint32_t scratch();
   /// One of 32 bits that only one operation uses.
   std::uint32_t reserve() { return take(32); }
-  std::uint32_t begin_words() const { return static_cast<std::uint32_t>(program_.words.size()); }
-  void add_word(std::uint32_t word) { program_.words.push_back(word); }
-  Op& emit(Run run);
+  /// Where these words lie in Program::words from now on.
+  std::uint32_t keep_words(std::span<const std::uint32_t> words);
+  std::uint32_t keep_words(std::initializer_list<std::uint32_t> words) {
+    return keep_words(std::span(words.begin(), words.size()));
+  }
+  /// Adds an operation; its place is filled in.
+  void emit(Op op);
   Program& program() { return program_; }
   const Entry& entry() const { return entry_; }
   const Target& target() const { return module_.target; }

@@ -1,6 +1,7 @@
 // Floating point (PTX ISA 9.7.3 to 9.7.5). Sums and products are rounded to nearest even; what PTX
 // calls approximate is computed exactly and rounded here, so bits of it differ from a GPU's.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "warpwright/numeric/float_format.h"
@@ -19,24 +20,8 @@ float flush(float x) {
 }
 
 template <class T>
-T add(T a, T b) {
-  return a + b;
-}
-template <class T>
-T subtract(T a, T b) {
-  return a - b;
-}
-template <class T>
-T multiply(T a, T b) {
-  return a * b;
-}
-template <class T>
 T multiply_add(T a, T b, T c) {
   return std::fma(a, b, c);
-}
-template <class T>
-T divide(T a, T b) {
-  return a / b;
 }
 // The number, of a number and a NaN; -0 is less than 0.
 template <class T>
@@ -52,10 +37,6 @@ T largest(T a, T b) {
 template <class T>
 T with_sign_of(T a, T b) {
   return std::copysign(b, a);
-}
-template <class T>
-T negative(T a) {
-  return -a;
 }
 template <class T>
 T magnitude(T a) {
@@ -176,17 +157,17 @@ void add_halves(Forms& forms, const std::string& t) {
 void add_floats(Forms& forms) {
   for (const char* rounding : {"", ".rn"}) {
     const std::string r = rounding;
-    add_with_modifiers<&add<float>, float, float>(forms, "add" + r);
-    add_with_modifiers<&subtract<float>, float, float>(forms, "sub" + r);
-    add_with_modifiers<&multiply<float>, float, float>(forms, "mul" + r);
-    forms["add" + r + ".f64"] = form_of<&add<double>, double, double, double>();
-    forms["sub" + r + ".f64"] = form_of<&subtract<double>, double, double, double>();
-    forms["mul" + r + ".f64"] = form_of<&multiply<double>, double, double, double>();
+    add_with_modifiers<std::plus<>{}, float, float>(forms, "add" + r);
+    add_with_modifiers<std::minus<>{}, float, float>(forms, "sub" + r);
+    add_with_modifiers<std::multiplies<>{}, float, float>(forms, "mul" + r);
+    forms["add" + r + ".f64"] = form_of<std::plus<>{}, double, double, double>();
+    forms["sub" + r + ".f64"] = form_of<std::minus<>{}, double, double, double>();
+    forms["mul" + r + ".f64"] = form_of<std::multiplies<>{}, double, double, double>();
   }
   add_with_modifiers<&multiply_add<float>, float, float, float>(forms, "fma.rn");
   forms["fma.rn.f64"] = form_of<&multiply_add<double>, double, double, double, double>();
   for (const char* how : {"approx", "full", "rn"}) {
-    add_with_modifiers<&divide<float>, float, float>(forms, std::string("div.") + how);
+    add_with_modifiers<std::divides<>{}, float, float>(forms, std::string("div.") + how);
   }
   for (const char* how : {"approx", "rn"}) {
     add_with_modifiers<&reciprocal<float>, float>(forms, std::string("rcp.") + how);
@@ -200,16 +181,16 @@ void add_floats(Forms& forms) {
   forms["tanh.approx.f32"] = form_of<&hyperbolic, float, float>();
   add_with_modifiers<&least<float>, float, float>(forms, "min");
   add_with_modifiers<&largest<float>, float, float>(forms, "max");
-  add_with_modifiers<&negative<float>, float>(forms, "neg");
+  add_with_modifiers<std::negate<>{}, float>(forms, "neg");
   add_with_modifiers<&magnitude<float>, float>(forms, "abs");
   forms["copysign.f32"] = form_of<&with_sign_of<float>, float, float, float>();
   forms["copysign.f64"] = form_of<&with_sign_of<double>, double, double, double>();
-  forms["div.rn.f64"] = form_of<&divide<double>, double, double, double>();
+  forms["div.rn.f64"] = form_of<std::divides<>{}, double, double, double>();
   forms["rcp.rn.f64"] = form_of<&reciprocal<double>, double, double>();
   forms["sqrt.rn.f64"] = form_of<&root<double>, double, double>();
   forms["min.f64"] = form_of<&least<double>, double, double, double>();
   forms["max.f64"] = form_of<&largest<double>, double, double, double>();
-  forms["neg.f64"] = form_of<&negative<double>, double, double>();
+  forms["neg.f64"] = form_of<std::negate<>{}, double, double>();
   forms["abs.f64"] = form_of<&magnitude<double>, double, double>();
   add_halves<DType::f16, std::uint16_t>(forms, ".f16");
   add_halves<DType::f16, std::uint32_t>(forms, ".f16x2");

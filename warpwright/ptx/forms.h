@@ -2,9 +2,12 @@
 // letters their operands have (Form::operands). Internal to ptx/.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "warpwright/ptx/decoder.h"
 
@@ -41,44 +44,70 @@ void value_to(Frame& f, std::uint32_t at, T value) {
   }
 }
 
+/// Calls use(at...) with the places of the first `count` of Op::a, b, c and x.
+template <std::size_t count, class Use>
+void with_places(const Op* op, const Use& use) {
+  const std::uint32_t at[] = {op->a, op->b, op->c, op->x};
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    use(at[i]...);
+  }
+  (std::make_index_sequence<count>());
+}
+
 template <auto F, class R, class... T>
-struct Apply;
-template <auto F, class R, class A>
-struct Apply<F, R, A> {
-  static const Op* run(Frame& f, const Op* op) {
-    value_to<R>(f, op->d, F(value_at<A>(f, op->a)));
-    return op + 1;
-  }
-};
-template <auto F, class R, class A, class B>
-struct Apply<F, R, A, B> {
-  static const Op* run(Frame& f, const Op* op) {
-    value_to<R>(f, op->d, F(value_at<A>(f, op->a), value_at<B>(f, op->b)));
-    return op + 1;
-  }
-};
-template <auto F, class R, class A, class B, class C>
-struct Apply<F, R, A, B, C> {
-  static const Op* run(Frame& f, const Op* op) {
-    value_to<R>(f, op->d, F(value_at<A>(f, op->a), value_at<B>(f, op->b), value_at<C>(f, op->c)));
-    return op + 1;
-  }
-};
-template <auto F, class R, class A, class B, class C, class D>
-struct Apply<F, R, A, B, C, D> {
-  static const Op* run(Frame& f, const Op* op) {
-    value_to<R>(f, op->d,
-                F(value_at<A>(f, op->a), value_at<B>(f, op->b), value_at<C>(f, op->c),
-                  value_at<D>(f, op->x)));
-    return op + 1;
-  }
-};
+const Op* apply(Frame& f, const Op* op) {
+  with_places<sizeof...(T)>(op,
+                            [&](auto... at) { value_to<R>(f, op->d, F(value_at<T>(f, at)...)); });
+  return op + 1;
+}
 
 /// The form of a function of values: R F(T...).
 template <auto F, class R, class... T>
 Form form_of() {
-  return {&Apply<F, R, T...>::run, {writes<R>(), reads<T>()...}};
+  return {&apply<F, R, T...>, {writes<R>(), reads<T>()...}};
 }
+
+template <class T>
+T* host(std::uint64_t at) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
+}
+
+/// An argument of a function of the model; a pointer is an address of the host's.
+template <class T>
+T argument_at(const Frame& f, std::uint32_t at) {
+  if constexpr (std::is_pointer_v<T>) {
+    return host<std::remove_pointer_t<T>>(f.get<std::uint64_t>(at));
+  } else {
+    return f.get<T>(at);
+  }
+}
+
+template <auto F, class Signature = decltype(F)>
+struct Does;
+template <auto F, class R, class... T>
+struct Does<F, R (*)(T...)> {
+  static const Op* run(Frame& f, const Op* op) {
+    using All = std::tuple<T...>;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      with_places<sizeof...(i)>(op, [&](auto... at) {
+        const auto call = [&] {
+          return F(argument_at<std::tuple_element_t<i, All>>(f, at)..., f.site(op));
+        };
+        if constexpr (std::is_void_v<R>) {
+          call();
+        } else {
+          f.put(op->d, call());
+        }
+      });
+    }
+    (std::make_index_sequence<sizeof...(T) - 1>());
+    return op + 1;
+  }
+};
+/// Calls R F(T..., model::Site), a function of the model, with Op::a, b, c and x; what it returns
+/// goes to Op::d.
+template <auto F>
+constexpr Run does = &Does<F>::run;
 
 /// The words one behind the other.
 template <class... Words>

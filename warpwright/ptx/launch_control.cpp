@@ -15,18 +15,8 @@ void put_whole(Frame& f, std::uint32_t at, const model::LaunchAnswer& whole) {
 }
 
 template <bool multicast>
-const Op* asks(Frame& f, const Op* op) {
-  model::try_cancel(f.r[op->a], f.r[op->b], multicast, f.site(op));
-  return op + 1;
-}
-// [answer], [barrier]
-void decode_request(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 2, 2);
-  const std::uint32_t answer = d.shared_address(s.operands[0]);
-  const std::uint32_t barrier = d.shared_address(s.operands[1]);
-  Op& op = d.emit(form.run);
-  op.a = answer;
-  op.b = barrier;
+void request(std::uint32_t answer, std::uint32_t barrier, model::Site site) {
+  model::try_cancel(answer, barrier, multicast, site);
 }
 
 const Op* says_canceled(Frame& f, const Op* op) {
@@ -49,11 +39,7 @@ void decode_places(Decoder& d, const Statement& s, const Form& form) {
   }
   const std::uint32_t answer = d.read(s.operands[1], 'q');
   for (std::uint32_t axis = 0; axis < 3; ++axis) {
-    const std::uint32_t written = d.write(to.parts[axis], 'I');
-    Op& op = d.emit(form.run);
-    op.d = written;
-    op.a = answer;
-    op.x = axis;
+    d.emit({.run = form.run, .d = d.write(to.parts[axis], 'I'), .a = answer, .x = axis});
   }
 }
 
@@ -82,21 +68,14 @@ void decode_move(Decoder& d, const Statement& s, const Form& /*form*/) {
   if (from.kind == Operand::Kind::list) {
     const std::uint32_t low = d.read(from.parts[0], 'l');
     const std::uint32_t high = d.read(from.parts[1], 'l');
-    const std::uint32_t written = d.write(to, 'Q');
-    Op& op = d.emit(&joins);
-    op.d = written;
-    op.a = low;
-    op.b = high;
+    d.emit({.run = &joins, .d = d.write(to, 'Q'), .a = low, .b = high});
     return;
   }
   const std::uint32_t whole = d.read(from, 'q');
   const bool splits_one = to.kind == Operand::Kind::list;
   const std::uint32_t written = splits_one ? d.write(to.parts[0], 'L') : d.write(to, 'Q');
   const std::uint32_t high = splits_one ? d.write(to.parts[1], 'L') : 0;
-  Op& op = d.emit(splits_one ? &splits : &copies);
-  op.d = written;
-  op.a = whole;
-  op.x = high;
+  d.emit({.run = splits_one ? &splits : &copies, .d = written, .a = whole, .x = high});
 }
 
 }  // namespace
@@ -105,8 +84,8 @@ void add_launch_control(Forms& forms) {
   for (const std::string space : {"", ".shared::cta"}) {
     const std::string ask =
         "clusterlaunchcontrol.try_cancel.async" + space + ".mbarrier::complete_tx::bytes";
-    forms[ask + ".b128"] = {&asks<false>, "", &decode_request};
-    forms[ask + ".multicast::cluster::all.b128"] = {&asks<true>, "", &decode_request};
+    forms[ask + ".b128"] = {does<&request<false>>, "ss"};
+    forms[ask + ".multicast::cluster::all.b128"] = {does<&request<true>>, "ss"};
   }
   const std::string query = "clusterlaunchcontrol.query_cancel.";
   forms[query + "is_canceled.pred.b128"] = {&says_canceled, "Pq"};

@@ -18,10 +18,6 @@ const Op* fences(Frame& f, const Op* op) {
   model::wgmma_fence(f.site(op));
   return op + 1;
 }
-const Op* commits(Frame& f, const Op* op) {
-  model::wgmma_commit(f.site(op));
-  return op + 1;
-}
 const Op* waits(Frame& f, const Op* op) {
   model::wgmma_wait(static_cast<int>(op->x), false, f.site(op));
   for (model::FragmentState& state : accumulators(f)) model::pin_fragment(state);
@@ -31,7 +27,7 @@ void decode_wait(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1, 1);
   const std::int64_t pending = d.immediate(s.operands[0]);
   if (pending < 0 || pending > 7) d.fault("wgmma.wait_group takes 0 to 7 pending groups");
-  d.emit(form.run).x = static_cast<std::uint32_t>(pending);
+  d.emit({.run = form.run, .x = static_cast<std::uint32_t>(pending)});
 }
 
 // Types of A, B and the sums, and whether these saturate: Form::x.
@@ -108,18 +104,11 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
     if (is_mn != 0 && is_mn != 1) d.fault("wgmma's flags of transposition are 0 or 1");
     if (is_mn == 1) majors |= from_registers || i == 7 ? 2U : 1U;
   }
-  const std::uint32_t begin = d.begin_words();
-  d.add_word(static_cast<std::uint32_t>(d.run_of(to.parts[0].reg)));
-  d.add_word(from_registers ? static_cast<std::uint32_t>(d.run_of(a.parts[0].reg)) : kNone);
-  d.add_word(form.x);
-  d.add_word(form.y);
-  d.add_word(majors);
-  Op& op = d.emit(form.run);
-  op.d = d.place(to.parts[0]);
-  op.a = a_at;
-  op.b = b_at;
-  op.c = scale;
-  op.x = begin;
+  const auto run = [&d](const Operand& list) {
+    return static_cast<std::uint32_t>(d.run_of(list.parts[0].reg));
+  };
+  d.emit({form.run, d.place(to.parts[0]), a_at, b_at, scale,
+          d.keep_words({run(to), from_registers ? run(a) : kNone, form.x, form.y, majors})});
 }
 
 void add_multiplications(Forms& forms) {
@@ -184,11 +173,7 @@ void decode_matrices(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t row = d.shared_address(s.operands[is_store ? 0 : 1]);
   std::vector<std::uint32_t> at;
   for (const Operand& o : list.parts) at.push_back(is_store ? d.read(o, 'i') : d.write(o, 'I'));
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : at) d.add_word(word);
-  Op& op = d.emit(form.run);
-  op.a = row;
-  op.x = begin;
+  d.emit({.run = form.run, .a = row, .x = d.keep_words(at)});
 }
 
 template <int count>
@@ -218,7 +203,7 @@ void add_matrix_moves(Forms& forms) {
 
 void add_matrices(Forms& forms) {
   forms["wgmma.fence.sync.aligned"] = {&fences, ""};
-  forms["wgmma.commit_group.sync.aligned"] = {&commits, ""};
+  forms["wgmma.commit_group.sync.aligned"] = {does<&model::wgmma_commit>, ""};
   forms["wgmma.wait_group.sync.aligned"] = {&waits, "", &decode_wait};
   add_multiplications(forms);
   add_matrix_moves<1>(forms);

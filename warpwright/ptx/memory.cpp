@@ -31,11 +31,6 @@ bool in_local(const Frame& f, std::uint64_t at, std::uint64_t bytes) {
   return lies_in(at, bytes, f.local, f.program->local_bytes);
 }
 
-template <class T>
-T* host(std::uint64_t at) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
-}
-
 // How memory is reached: by its space, and the shared one of the own CTA or of the cluster.
 enum class Way : std::uint8_t { generic, param, constant, global, shared, cluster, local };
 
@@ -174,8 +169,7 @@ void decode_access(Decoder& d, const Statement& s, const Form& form) {
   if (bytes == 16) {  // one register: moved as two
     const std::uint32_t at = stores ? d.read(value, 'q') : d.write(value, 'Q');
     const std::uint32_t flag = stores ? 0 : kWideRegister;
-    where = d.begin_words();
-    for (const std::uint32_t half : {at, at + 2}) d.add_word(half | flag);
+    where = d.keep_words({at | flag, (at + 2) | flag});
   } else if (count == 1) {
     // (A list of one is one.)
     where =
@@ -187,15 +181,14 @@ void decode_access(Decoder& d, const Statement& s, const Form& form) {
     }
     std::vector<std::uint32_t> at;
     for (const Operand& o : value.parts) at.push_back(one(o));
-    where = d.begin_words();
-    for (const std::uint32_t word : at) d.add_word(word);
+    where = d.keep_words(at);
   }
-  Op& op = d.emit(form.run);
-  op.d = where;
-  op.a = address.base;
-  op.c = static_cast<std::uint32_t>(address.offset);
-  op.x = bytes == 16 ? packed(8, 2, false, address.wide)
-                     : packed(bytes, count, (form.x & 1U << 16) != 0, address.wide);
+  d.emit({.run = form.run,
+          .d = where,
+          .a = address.base,
+          .c = static_cast<std::uint32_t>(address.offset),
+          .x = bytes == 16 ? packed(8, 2, false, address.wide)
+                           : packed(bytes, count, (form.x & 1U << 16) != 0, address.wide)});
 }
 
 void add_accesses(Forms& forms, const std::string& kind, const std::string& space, Run run,
@@ -256,60 +249,15 @@ const Op* acquire_load(Frame& f, const Op* op) {
 void decode_acquire(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 2, 2);
   const std::uint32_t at = d.wide_address(s.operands[1]);
-  const std::uint32_t to = d.write(s.operands[0], 'I');
-  const std::uint32_t seen = d.reserve();
-  Op& op = d.emit(form.run);
-  op.d = to;
-  op.a = at;
-  op.b = seen;
-}
-const Op* release_store(Frame& f, const Op* op) {
-  model::flag_set(host<void>(f.get<std::uint64_t>(op->a)), f.r[op->b], f.site(op));
-  return op + 1;
-}
-const Op* relaxed_store(Frame& f, const Op* op) {
-  model::flag_store(host<void>(f.get<std::uint64_t>(op->a)), f.r[op->b], f.site(op));
-  return op + 1;
-}
-const Op* counts(Frame& f, const Op* op) {
-  f.r[op->d] = model::flag_count(host<void>(f.get<std::uint64_t>(op->a)), f.r[op->b], f.site(op));
-  return op + 1;
-}
-const Op* draws(Frame& f, const Op* op) {
-  f.r[op->d] =
-      model::draw(host<std::uint32_t>(f.get<std::uint64_t>(op->a)), f.r[op->b], f.site(op));
-  return op + 1;
+  d.emit({.run = form.run, .d = d.write(s.operands[0], 'I'), .a = at, .b = d.reserve()});
 }
 template <model::Update how, class T>
-const Op* updates(Frame& f, const Op* op) {
-  model::update_global(host<void>(f.get<std::uint64_t>(op->a)), how, f.get<T>(op->b), sizeof(T),
-                       f.site(op));
-  return op + 1;
+void update(void* word, T value, model::Site site) {
+  model::update_global(word, how, value, sizeof(T), site);
 }
 template <class T>
-const Op* adds_in_cluster(Frame& f, const Op* op) {
-  model::cluster_add(f.r[op->a], f.get<T>(op->b), f.site(op));
-  return op + 1;
-}
-
-// [address], value; in front of them, for Form::operands of three, what was there before.
-void decode_update(Decoder& d, const Statement& s, const Form& form) {
-  const std::size_t first = form.operands.size() - 2;
-  d.need(s, first + 2, first + 2);
-  const bool is_shared = form.operands[first] == 's';
-  const std::uint32_t at =
-      is_shared ? d.shared_address(s.operands[first]) : d.wide_address(s.operands[first]);
-  const std::uint32_t value = d.read(s.operands[first + 1], form.operands[first + 1]);
-  const std::uint32_t to = first == 1 ? d.write(s.operands[0], 'I') : 0;
-  Op& op = d.emit(form.run);
-  op.d = to;
-  op.a = at;
-  op.b = value;
-}
-
-const Op* maps_rank(Frame& f, const Op* op) {
-  f.r[op->d] = model::map_rank(f.r[op->a], static_cast<int>(f.r[op->b]));
-  return op + 1;
+void add_in_cluster(std::uint32_t address, T value, model::Site site) {
+  model::cluster_add(address, value, site);
 }
 
 const Op* nothing(Frame& /*f*/, const Op* op) {
@@ -318,7 +266,7 @@ const Op* nothing(Frame& /*f*/, const Op* op) {
 void decode_hint(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1, 2);
   d.address(s.operands[0]);
-  d.emit(form.run);
+  d.emit({.run = form.run});
 }
 
 }  // namespace
@@ -350,22 +298,18 @@ void add_memory(Forms& forms) {
   for (const char* type : {"u32", "b32", "s32"}) {
     const std::string t = std::string(".global.") + type;
     forms["ld.acquire.gpu" + t] = {&acquire_load, "", &decode_acquire};
-    forms["st.release.gpu" + t] = {&release_store, "li", &decode_update};
-    forms["st.relaxed.gpu" + t] = {&relaxed_store, "li", &decode_update};
+    forms["st.release.gpu" + t] = {does<&model::flag_set>, "gi"};
+    forms["st.relaxed.gpu" + t] = {does<&model::flag_store>, "gi"};
   }
-  forms["atom.acq_rel.gpu.global.add.u32"] = {&counts, "Ili", &decode_update};
-  forms["atom.relaxed.gpu.global.inc.u32"] = {&draws, "Ili", &decode_update};
+  forms["atom.acq_rel.gpu.global.add.u32"] = {does<&model::flag_count>, "Igi"};
+  forms["atom.relaxed.gpu.global.inc.u32"] = {does<&model::draw>, "Igi"};
   using model::Update;
-  forms["red.relaxed.gpu.global.max.u32"] = {&updates<Update::largest, std::uint32_t>, "li",
-                                             &decode_update};
-  forms["red.relaxed.gpu.global.min.u64"] = {&updates<Update::least, std::uint64_t>, "ll",
-                                             &decode_update};
-  forms["red.relaxed.gpu.global.add.u64"] = {&updates<Update::add, std::uint64_t>, "ll",
-                                             &decode_update};
-  forms["red.relaxed.cluster.shared::cluster.add.u32"] = {&adds_in_cluster<std::uint32_t>, "si",
-                                                          &decode_update};
-  forms["red.relaxed.cluster.shared::cluster.add.f32"] = {&adds_in_cluster<float>, "sf",
-                                                          &decode_update};
+  forms["red.relaxed.gpu.global.max.u32"] = {does<&update<Update::largest, std::uint32_t>>, "gi"};
+  forms["red.relaxed.gpu.global.min.u64"] = {does<&update<Update::least, std::uint64_t>>, "gl"};
+  forms["red.relaxed.gpu.global.add.u64"] = {does<&update<Update::add, std::uint64_t>>, "gl"};
+  const std::string to_cluster = "red.relaxed.cluster.shared::cluster.add.";
+  forms[to_cluster + "u32"] = {does<&add_in_cluster<std::uint32_t>>, "si"};
+  forms[to_cluster + "f32"] = {does<&add_in_cluster<float>>, "sf"};
   forms["cvta.shared.u64"] = {&to_window, "Ll"};
   forms["cvta.shared::cta.u64"] = {&to_window, "Ll"};
   forms["cvta.to.shared.u64"] = {&from_window, "Ll"};
@@ -374,7 +318,8 @@ void add_memory(Forms& forms) {
     forms[std::string("cvta.to.") + space + ".u64"] = {&copy_wide, "Ll"};
   }
   forms["cvta.param.u64"] = {&address_of_parameter, "Ll"};
-  forms["mapa.shared::cluster.u32"] = {&maps_rank, "Iii"};
+  forms["mapa.shared::cluster.u32"] =
+      form_of<&model::map_rank, std::uint32_t, std::uint32_t, int>();
   for (const char* name : {"prefetch.tensormap", "prefetch.param.tensormap", "prefetch.global.L1",
                            "prefetch.global.L2"}) {
     forms[name] = {&nothing, "", &decode_hint};

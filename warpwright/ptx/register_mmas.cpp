@@ -111,11 +111,7 @@ void decode_mma(Decoder& d, const Statement& s, const Form& form) {
     add(s.operands[i], 1, false, 'i');
     add(s.operands[i + 1], 2, false, 'h');
   }
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : words) d.add_word(word);
-  Op& op = d.emit(form.run);
-  op.a = form.y;
-  op.x = begin;
+  d.emit({.run = form.run, .a = form.y, .x = d.keep_words(words)});
 }
 
 std::string kind_text(const Mma& mma) {

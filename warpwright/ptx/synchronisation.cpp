@@ -9,31 +9,18 @@ namespace {
 constexpr std::uint32_t kNone = ~0U;
 
 // --- mbarriers
-const Op* init(Frame& f, const Op* op) {
-  const model::Site site = f.site(op);
-  model::mbarrier_init(f.r[op->a], static_cast<int>(f.r[op->b]), site);
-  model::name_barrier(f.r[op->a], "barrier", 0, "");
-  return op + 1;
-}
-const Op* invalidates(Frame& f, const Op* op) {
-  model::mbarrier_invalidate(f.r[op->a], f.site(op));
-  return op + 1;
-}
-const Op* expects(Frame& f, const Op* op) {
-  model::mbarrier_expect(f.r[op->a], static_cast<int>(f.r[op->b]), f.site(op));
-  return op + 1;
+void init(std::uint32_t barrier, int count, model::Site site) {
+  model::mbarrier_init(barrier, count, site);
+  model::name_barrier(barrier, "barrier", 0, "");
 }
 template <model::Scope scope>
-const Op* arrives(Frame& f, const Op* op) {
-  model::mbarrier_arrive(f.r[op->a], static_cast<int>(f.r[op->b]), false, scope, f.site(op));
-  return op + 1;
+void arrive(std::uint32_t barrier, int count, model::Site site) {
+  model::mbarrier_arrive(barrier, count, false, scope, site);
 }
 template <model::Scope scope>
-const Op* arrives_expecting(Frame& f, const Op* op) {
-  const model::Site site = f.site(op);
-  model::mbarrier_expect(f.r[op->a], static_cast<int>(f.r[op->b]), site);
-  model::mbarrier_arrive(f.r[op->a], 1, false, scope, site);
-  return op + 1;
+void arrive_expecting(std::uint32_t barrier, int bytes, model::Site site) {
+  model::mbarrier_expect(barrier, bytes, site);
+  model::mbarrier_arrive(barrier, 1, false, scope, site);
 }
 
 // A question asked again, with nothing but arithmetic since the same one was answered "not yet", is
@@ -59,42 +46,32 @@ const Op* asks(Frame& f, const Op* op) {
   return op + 1;
 }
 
-// [barrier], of Form::x with a state in front that nobody reads; then a number, or 1.
+// A state that nobody reads, [barrier] {, a number, else 1}.
 void decode_arrival(Decoder& d, const Statement& s, const Form& form) {
-  const std::size_t first = form.x;
-  const bool needs_number = form.y == 1;
-  d.need(s, first + (needs_number ? 2 : 1), first + (form.y == 2 ? 1 : 2));
-  if (first == 1) {
-    if (s.operands[0].kind != Operand::Kind::sink) d.write(s.operands[0], 'L');
-  }
-  const std::uint32_t at = d.shared_address(s.operands[first]);
-  const std::uint32_t number =
-      s.operands.size() > first + 1 ? d.read(s.operands[first + 1], 'i') : d.constant(1, false);
-  Op& op = d.emit(form.run);
-  op.a = at;
-  op.b = number;
+  d.need(s, 2, 3);
+  d.emit({.run = form.run,
+          .d = d.write(s.operands[0], 'L'),
+          .a = d.shared_address(s.operands[1]),
+          .b = s.operands.size() > 2 ? d.read(s.operands[2], 'i') : d.constant(1, false)});
 }
 
 // p, [barrier], parity {, a time that is a hint}.
 void decode_question(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 3, 4);
-  const std::uint32_t p = d.write(s.operands[0], 'P');
-  const std::uint32_t at = d.shared_address(s.operands[1]);
-  const std::uint32_t parity = d.read(s.operands[2], 'i');
-  Op& op = d.emit(form.run);
-  op.d = p;
-  op.a = at;
-  op.b = parity;
+  d.emit({.run = form.run,
+          .d = d.write(s.operands[0], 'P'),
+          .a = d.shared_address(s.operands[1]),
+          .b = d.read(s.operands[2], 'i')});
 }
 
 void add_mbarriers(Forms& forms) {
   using model::Scope;
   for (const std::string space : {"", ".shared", ".shared::cta"}) {
     const std::string tail = space + ".b64";
-    forms["mbarrier.init" + tail] = {&init, "", &decode_arrival, 0, 1};
-    forms["mbarrier.inval" + tail] = {&invalidates, "", &decode_arrival, 0, 2};
+    forms["mbarrier.init" + tail] = {does<&init>, "si"};
+    forms["mbarrier.inval" + tail] = {does<&model::mbarrier_invalidate>, "s"};
     for (const std::string how : {"", ".relaxed.cta", ".relaxed.cluster"}) {
-      forms[name_of("mbarrier.expect_tx", how, tail)] = {&expects, "", &decode_arrival, 0, 1};
+      forms[name_of("mbarrier.expect_tx", how, tail)] = {does<&model::mbarrier_expect>, "si"};
     }
     for (const std::string wait : {"try_wait", "test_wait"}) {
       const bool suspends = wait == "try_wait";
@@ -114,16 +91,15 @@ void add_mbarriers(Forms& forms) {
   for (const std::string space : {"", ".shared", ".shared::cta", ".shared::cluster"}) {
     const std::string tail = space + ".b64";
     const auto add = [&](const std::string& how, Run plain, Run expecting) {
-      forms[name_of("mbarrier.arrive", how, tail)] = {plain, "", &decode_arrival, 1, 0};
-      forms[name_of("mbarrier.arrive.expect_tx", how, tail)] = {expecting, "", &decode_arrival, 1,
-                                                                1};
+      forms[name_of("mbarrier.arrive", how, tail)] = {plain, "", &decode_arrival};
+      forms[name_of("mbarrier.arrive.expect_tx", how, tail)] = {expecting, "Lsi"};
     };
     for (const char* how : {"", ".release.cta"}) {
-      add(how, &arrives<Scope::cta>, &arrives_expecting<Scope::cta>);
+      add(how, does<&arrive<Scope::cta>>, does<&arrive_expecting<Scope::cta>>);
     }
-    add(".release.cluster", &arrives<Scope::cluster>, &arrives_expecting<Scope::cluster>);
+    add(".release.cluster", does<&arrive<Scope::cluster>>, does<&arrive_expecting<Scope::cluster>>);
     for (const char* how : {".relaxed.cta", ".relaxed.cluster"}) {
-      add(how, &arrives<Scope::relaxed>, &arrives_expecting<Scope::relaxed>);
+      add(how, does<&arrive<Scope::relaxed>>, does<&arrive_expecting<Scope::relaxed>>);
     }
   }
 }
@@ -137,21 +113,14 @@ const Op* comes_to_barrier(Frame& f, const Op* op) {
 }
 void decode_barrier(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, form.x, 2);
-  const std::uint32_t id = d.read(s.operands[0], 'i');
-  const std::uint32_t threads = s.operands.size() > 1 ? d.read(s.operands[1], 'i') : kNone;
-  Op& op = d.emit(form.run);
-  op.a = id;
-  op.b = threads;
+  d.emit({.run = form.run,
+          .a = d.read(s.operands[0], 'i'),
+          .b = s.operands.size() > 1 ? d.read(s.operands[1], 'i') : kNone});
 }
 
 template <bool releases>
-const Op* cluster_arrives(Frame& f, const Op* op) {
-  model::cluster_arrive(releases, f.site(op));
-  return op + 1;
-}
-const Op* cluster_waits(Frame& f, const Op* op) {
-  model::cluster_wait(f.site(op));
-  return op + 1;
+void cluster_arrive(model::Site site) {
+  model::cluster_arrive(releases, site);
 }
 
 // The lanes that an instruction names are all that the warp has: the model has no part of one.
@@ -169,29 +138,14 @@ const Op* syncs_warp(Frame& f, const Op* op) {
 }
 
 // --- fences
-const Op* fences_init(Frame& f, const Op* op) {
-  model::fence_mbarrier_init(f.site(op));
-  return op + 1;
-}
 template <bool shared, bool global>
-const Op* fences_proxy(Frame& f, const Op* op) {
-  const model::Site site = f.site(op);
+void fence_proxy(model::Site site) {
   if (shared) model::fence_proxy_async(model::Space::shared, site);
   if (global) model::fence_proxy_async(model::Space::global, site);
-  return op + 1;
-}
-const Op* waits_for_grids(Frame& f, const Op* op) {
-  model::wait_for_grids(f.site(op));
-  return op + 1;
-}
-const Op* launches_dependents(Frame& f, const Op* op) {
-  model::launch_dependents(f.site(op));
-  return op + 1;
 }
 template <bool increases>
-const Op* changes_registers(Frame& f, const Op* op) {
-  model::set_max_registers(static_cast<int>(op->x), increases, f.site(op));
-  return op + 1;
+void change_registers(int count, model::Site site) {
+  model::set_max_registers(count, increases, site);
 }
 void decode_registers(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1, 1);
@@ -199,7 +153,7 @@ void decode_registers(Decoder& d, const Statement& s, const Form& form) {
   if (count < 24 || count > 256 || count % 8 != 0) {
     d.fault("setmaxnreg takes multiples of 8 from 24 to 256");
   }
-  d.emit(form.run).x = static_cast<std::uint32_t>(count);
+  d.emit({.run = form.run, .a = d.constant(static_cast<std::uint64_t>(count), false)});
 }
 
 // --- exchanges inside of a warp
@@ -250,13 +204,7 @@ void decode_shuffle(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t b = d.read(s.operands[2], 'i');
   const std::uint32_t c = d.read(s.operands[3], 'i');
   const std::uint32_t mask = d.read(s.operands[4], 'i');
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : {c, mask, p}) d.add_word(word);
-  Op& op = d.emit(form.run);
-  op.d = value;
-  op.a = a;
-  op.b = b;
-  op.x = begin;
+  d.emit({.run = form.run, .d = value, .a = a, .b = b, .x = d.keep_words({c, mask, p})});
 }
 
 template <bool tells_lane>
@@ -280,11 +228,10 @@ void decode_election(Decoder& d, const Statement& s, const Form& /*form*/) {
   const bool tells_lane = to.parts[0].kind != Operand::Kind::sink;
   const std::uint32_t lane = d.write(to.parts[0], 'I');
   const std::uint32_t p = d.write(to.parts[1], 'P');
-  const std::uint32_t mask = d.read(s.operands[1], 'i');
-  Op& op = d.emit(tells_lane ? &elects<true> : &elects<false>);
-  op.d = p;
-  op.b = lane;
-  op.a = mask;
+  d.emit({.run = tells_lane ? &elects<true> : &elects<false>,
+          .d = p,
+          .a = d.read(s.operands[1], 'i'),
+          .b = lane});
 }
 
 enum class Vote : std::uint8_t { ballot, all, any, uni };
@@ -317,22 +264,23 @@ void add_synchronisation(Forms& forms) {
   }
   for (const char* aligned : {"", ".aligned"}) {
     const std::string a = aligned;
-    forms["barrier.cluster.arrive" + a] = {&cluster_arrives<true>, ""};
-    forms["barrier.cluster.arrive.release" + a] = {&cluster_arrives<true>, ""};
-    forms["barrier.cluster.arrive.relaxed" + a] = {&cluster_arrives<false>, ""};
-    forms["barrier.cluster.wait" + a] = {&cluster_waits, ""};
-    forms["barrier.cluster.wait.acquire" + a] = {&cluster_waits, ""};
+    forms["barrier.cluster.arrive" + a] = {does<&cluster_arrive<true>>, ""};
+    forms["barrier.cluster.arrive.release" + a] = {does<&cluster_arrive<true>>, ""};
+    forms["barrier.cluster.arrive.relaxed" + a] = {does<&cluster_arrive<false>>, ""};
+    forms["barrier.cluster.wait" + a] = {does<&model::cluster_wait>, ""};
+    forms["barrier.cluster.wait.acquire" + a] = {does<&model::cluster_wait>, ""};
   }
   forms["bar.warp.sync"] = {&syncs_warp, "i"};
-  forms["fence.mbarrier_init.release.cluster"] = {&fences_init, ""};
-  forms["fence.proxy.async"] = {&fences_proxy<true, true>, ""};
-  forms["fence.proxy.async.global"] = {&fences_proxy<false, true>, ""};
-  forms["fence.proxy.async.shared::cta"] = {&fences_proxy<true, false>, ""};
-  forms["fence.proxy.async.shared::cluster"] = {&fences_proxy<true, false>, ""};
-  forms["griddepcontrol.wait"] = {&waits_for_grids, ""};
-  forms["griddepcontrol.launch_dependents"] = {&launches_dependents, ""};
-  forms["setmaxnreg.inc.sync.aligned.u32"] = {&changes_registers<true>, "", &decode_registers};
-  forms["setmaxnreg.dec.sync.aligned.u32"] = {&changes_registers<false>, "", &decode_registers};
+  forms["fence.mbarrier_init.release.cluster"] = {does<&model::fence_mbarrier_init>, ""};
+  forms["fence.proxy.async"] = {does<&fence_proxy<true, true>>, ""};
+  forms["fence.proxy.async.global"] = {does<&fence_proxy<false, true>>, ""};
+  forms["fence.proxy.async.shared::cta"] = {does<&fence_proxy<true, false>>, ""};
+  forms["fence.proxy.async.shared::cluster"] = {does<&fence_proxy<true, false>>, ""};
+  forms["griddepcontrol.wait"] = {does<&model::wait_for_grids>, ""};
+  forms["griddepcontrol.launch_dependents"] = {does<&model::launch_dependents>, ""};
+  forms["setmaxnreg.inc.sync.aligned.u32"] = {does<&change_registers<true>>, "", &decode_registers};
+  forms["setmaxnreg.dec.sync.aligned.u32"] = {does<&change_registers<false>>, "",
+                                              &decode_registers};
   forms["shfl.sync.idx.b32"] = {&shuffles<Shuffle::idx>, "", &decode_shuffle};
   forms["shfl.sync.up.b32"] = {&shuffles<Shuffle::up>, "", &decode_shuffle};
   forms["shfl.sync.down.b32"] = {&shuffles<Shuffle::down>, "", &decode_shuffle};

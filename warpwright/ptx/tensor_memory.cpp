@@ -18,42 +18,18 @@ void for_groups(const Add& add) {
   add(2, ".cta_group::2");
 }
 
-// --- allocation; Op::x: CTAs of the group
-const Op* allocates(Frame& f, const Op* op) {
-  model::tcgen05_allocate(f.r[op->a], static_cast<int>(f.r[op->b]), static_cast<int>(op->x),
-                          f.site(op));
-  return op + 1;
-}
-const Op* deallocates(Frame& f, const Op* op) {
-  model::tcgen05_deallocate(f.r[op->a], static_cast<int>(f.r[op->b]), static_cast<int>(op->x),
-                            f.site(op));
-  return op + 1;
-}
-const Op* relinquishes(Frame& f, const Op* op) {
-  model::tcgen05_relinquish(static_cast<int>(op->x), f.site(op));
-  return op + 1;
-}
-// [where the columns' address goes, or the copy], columns ('i') or a descriptor ('l')
-template <char kind>
-void decode_place(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 2, 2);
-  const std::uint32_t to = d.shared_address(s.operands[0]);
-  const std::uint32_t of = d.read(s.operands[1], kind);
-  Op& op = d.emit(form.run);
-  op.a = to;
-  op.b = of;
-  op.x = form.x;
-}
-
+// --- allocation; the last number: CTAs of the group
 void add_allocation(Forms& forms) {
   for_groups([&](std::uint32_t ctas, const std::string& group) {
     const std::string tail = group + ".sync.aligned";
     for (const char* space : {"", ".shared::cta"}) {
-      forms[name_of("tcgen05.alloc", tail, space, ".b32")] = {&allocates, "", &decode_place<'i'>,
-                                                              ctas};
+      forms[name_of("tcgen05.alloc", tail, space, ".b32")] = {does<&model::tcgen05_allocate>, "si#",
+                                                              nullptr, ctas};
     }
-    forms[name_of("tcgen05.dealloc", tail, ".b32")] = {&deallocates, "ii", nullptr, ctas};
-    forms[name_of("tcgen05.relinquish_alloc_permit", tail)] = {&relinquishes, "", nullptr, ctas};
+    forms[name_of("tcgen05.dealloc", tail, ".b32")] = {does<&model::tcgen05_deallocate>, "ii#",
+                                                       nullptr, ctas};
+    forms[name_of("tcgen05.relinquish_alloc_permit", tail)] = {does<&model::tcgen05_relinquish>,
+                                                               "#", nullptr, ctas};
   });
 }
 
@@ -149,12 +125,7 @@ void decode_load(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t split = split_of(d, s, access, 2);
   const std::uint32_t first = d.place(to[0]);
   const int run = d.run_of(to[0].reg);
-  Op& op = d.emit(form.run);
-  op.d = first;
-  op.a = address;
-  op.b = static_cast<std::uint32_t>(run);
-  op.c = split;
-  op.x = form.x;
+  d.emit({form.run, first, address, static_cast<std::uint32_t>(run), split, form.x});
 }
 // {registers}, result, [address]; Form::y: how it is reduced.
 void decode_reduction(Decoder& d, const Statement& s, const Form& form) {
@@ -166,17 +137,9 @@ void decode_reduction(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t address = d.shared_address(s.operands[2]);
   const std::uint32_t first = d.place(to[0]);
   const int run = d.run_of(to[0].reg);
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word :
-       {d.place(s.operands[1]), static_cast<std::uint32_t>(d.run_of(s.operands[1].reg)), form.y}) {
-    d.add_word(word);
-  }
-  Op& op = d.emit(form.run);
-  op.d = first;
-  op.a = address;
-  op.b = static_cast<std::uint32_t>(run);
-  op.c = begin;
-  op.x = form.x;
+  const std::uint32_t more = d.keep_words(
+      {d.place(s.operands[1]), static_cast<std::uint32_t>(d.run_of(s.operands[1].reg)), form.y});
+  d.emit({form.run, first, address, static_cast<std::uint32_t>(run), more, form.x});
 }
 // [address], {split,} {registers}
 void decode_store(Decoder& d, const Statement& s, const Form& form) {
@@ -187,13 +150,7 @@ void decode_store(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t split = split_of(d, s, access, 1);
   std::vector<std::uint32_t> at;
   for (const Operand& o : from) at.push_back(d.read(o, 'i'));
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : at) d.add_word(word);
-  Op& op = d.emit(form.run);
-  op.a = address;
-  op.b = begin;
-  op.c = split;
-  op.x = form.x;
+  d.emit({.run = form.run, .a = address, .b = d.keep_words(at), .c = split, .x = form.x});
 }
 
 template <bool of_loads>
@@ -387,15 +344,9 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   words[kScalesB] = scales_b;
   words[kZeroColumns] = zero_columns;
   words[kMasks] = static_cast<std::uint32_t>(masks.size());
-  const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : words) d.add_word(word);
-  for (const std::uint32_t mask : masks) d.add_word(mask);
-  Op& op = d.emit(form.run);
-  op.d = to;
-  op.a = a;
-  op.b = b;
-  op.c = instruction;
-  op.x = begin;
+  const std::uint32_t begin = d.keep_words(words);
+  d.keep_words(masks);
+  d.emit({form.run, to, a, b, instruction, begin});
 }
 
 // The form of that name, and those that say what becomes of the operand in a buffer of the tensor
@@ -472,25 +423,12 @@ void add_copies_to_tmem(Forms& forms) {
     for (const auto& [shape, text] : shapes) {
       for (const auto& [widen, to] : widens) {
         forms[name_of("tcgen05.cp", group, text, to)] = {
-            &copies, "", &decode_place<'l'>,
+            &copies, "sl", nullptr,
             static_cast<std::uint32_t>(shape) | static_cast<std::uint32_t>(widen) << 8 |
                 ctas << 16};
       }
     }
   });
-}
-
-// --- shifts; Op::x: CTAs
-const Op* shifts(Frame& f, const Op* op) {
-  model::tcgen05_shift(f.r[op->a], static_cast<int>(op->x), f.site(op));
-  return op + 1;
-}
-void decode_shift(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 1, 1);
-  const std::uint32_t address = d.shared_address(s.operands[0]);
-  Op& op = d.emit(form.run);
-  op.a = address;
-  op.x = form.x;
 }
 
 // --- commits and fences
@@ -503,17 +441,14 @@ const Op* commits(Frame& f, const Op* op) {
 // [barrier] {, mask}; Form::y: 1 with it.
 void decode_commit(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 1 + form.y, 1 + form.y);
-  const std::uint32_t barrier = d.shared_address(s.operands[0]);
-  const std::uint32_t mask = form.y != 0 ? d.read(s.operands[1], 'h') : kNone;
-  Op& op = d.emit(form.run);
-  op.a = barrier;
-  op.b = mask;
-  op.x = form.x;
+  d.emit({.run = form.run,
+          .a = d.shared_address(s.operands[0]),
+          .b = form.y != 0 ? d.read(s.operands[1], 'h') : kNone,
+          .x = form.x});
 }
 template <bool before>
-const Op* fences(Frame& f, const Op* op) {
-  model::tcgen05_fence(before, f.site(op));
-  return op + 1;
+void fence(model::Site site) {
+  model::tcgen05_fence(before, site);
 }
 
 }  // namespace
@@ -531,11 +466,11 @@ void add_tensor_memory(Forms& forms) {
     }
     // The manual writes it both ways.
     for (const std::string& name : {group + ".down", ".down" + group}) {
-      forms["tcgen05.shift" + name] = {&shifts, "", &decode_shift, ctas};
+      forms["tcgen05.shift" + name] = {does<&model::tcgen05_shift>, "s#", nullptr, ctas};
     }
   });
-  forms["tcgen05.fence::before_thread_sync"] = {&fences<true>, ""};
-  forms["tcgen05.fence::after_thread_sync"] = {&fences<false>, ""};
+  forms["tcgen05.fence::before_thread_sync"] = {does<&fence<true>>, ""};
+  forms["tcgen05.fence::after_thread_sync"] = {does<&fence<false>>, ""};
 }
 
 }  // namespace warpwright::ptx

@@ -98,16 +98,12 @@ bool is_micro_scale_of(QuantiseD way, std::uint32_t scale, float tensor,
   return scale >= code_of(least) && scale <= code_of(high * (1 + rounding));
 }
 
-namespace {
-
 // What has no distance: NaN where there is no number, or may be none on the way. Nothing otherwise.
-std::optional<Verdict> code_of_none(double code, const Expected& want) {
+static std::optional<Verdict> code_of_none(double code, const Expected& want) {
   if (!std::isfinite(want.value)) return right_if(std::isnan(code), Kind::nan);
   if (!std::isnan(code)) return std::nullopt;
   return right_if(may_overflow(want), Kind::overflowed);
 }
-
-}  // namespace
 
 Verdict judge_micro_code(DType type, double code, double scale, const Expected& want) {
   if (std::isnan(scale)) return right_if(true, Kind::nan);  // the whole block is lost

@@ -8,6 +8,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/values.h"
+#include "cli/files/printable.h"
 #include "warpwright/pictures/barrier_states.h"
 
 namespace warpwright::cli {
@@ -20,12 +21,6 @@ struct BarrierOptions : DrawnRun {
 
 std::string kind_of(const std::string& barrier) {
   return barrier.substr(0, barrier.find('['));
-}
-
-std::string with_commas(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
 }
 
 // "full[0] to full[12], turn[0]".
@@ -90,7 +85,7 @@ pictures::Picture draw_barrier_picture(BarrierOptions& o, std::ostream& err) {
   if (states > pictures::most_barrier_states) {
     throw InputError(
         "The run is too long to draw: " + std::to_string(moments.size()) + " events at " +
-        std::to_string(moments.front().states.size()) + " barriers (" + with_commas(shown) + "); " +
+        std::to_string(moments.front().states.size()) + " barriers (" + joined(shown) + "); " +
         as_rule("at most ",
                 std::to_string(pictures::most_barrier_states / moments.front().states.size()),
                 " events of so many are drawn") +

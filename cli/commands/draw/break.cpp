@@ -85,12 +85,11 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
   options.right = judge_of(product);
   const auto subject = device::product_subject(product.plan, product.operands, options);
 
-  const auto all = device::mutants_of(*subject);
-  if (!all) throw InputError(all.refusal());
-  if (all->empty()) {
+  const auto all = taken(device::mutants_of(*subject));
+  if (all.empty()) {
     throw InputError("The kernel itself is not clean, so nothing is broken: see warpwright check.");
   }
-  const std::vector<int> numbers = wanted_numbers(*all, o);
+  const std::vector<int> numbers = wanted_numbers(all, o);
   // Mutants of several kinds at one site have one text each with how they break it.
   std::size_t asked = 0;
   std::size_t next = 0;
@@ -100,18 +99,18 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
     if (is_next) ++next;
     return is_next;
   };
-  const Result<device::MutationReport> report = with_progress(
-      err, "break", options, [&subject](const auto& how) { return device::mutate(*subject, how); });
-  if (!report) throw InputError(report.refusal());
+  const device::MutationReport report =
+      taken(with_progress(err, "break", options,
+                          [&subject](const auto& how) { return device::mutate(*subject, how); }));
 
-  std::vector<pictures::View> views(report->mutants.size());
+  std::vector<pictures::View> views(report.mutants.size());
   std::vector<pictures::MutantLine> lines;
-  for (std::size_t i = 0; i < report->mutants.size(); ++i) {
-    lines.push_back(line_of(numbers[i], report->mutants[i]));
+  for (std::size_t i = 0; i < report.mutants.size(); ++i) {
+    lines.push_back(line_of(numbers[i], report.mutants[i]));
   }
   with_progress(err, "draw", options, [&](const auto& how) {
     device::record_mutants(
-        *subject, *report, how, [&](std::size_t at, const device::RecordedMutant& recorded) {
+        *subject, report, how, [&](std::size_t at, const device::RecordedMutant& recorded) {
           views[at] = pictures::broken_view({lines[at],
                                              recorded.mutant.finding,
                                              {recorded.whole.trace, recorded.whole.barriers},
@@ -121,7 +120,7 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
   });
   std::erase_if(views, [](const pictures::View& view) { return view.id.empty(); });
   views.insert(views.begin(), pictures::mutants_view(lines));
-  views.front().caption += " The " + report->score() + ".";
+  views.front().caption += " The " + report.score() + ".";
   pictures::Picture picture;
   picture.title = product.title() + ", " + product.plan.name();
   picture.views = std::move(views);

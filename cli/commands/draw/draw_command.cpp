@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
@@ -16,28 +14,10 @@ namespace warpwright::cli {
 namespace {
 
 // For the outputs: what they are called in messages, and the ending of their files.
-std::vector<std::tuple<const char*, const char*, std::string, const char*>> outputs_of(
-    const DrawOptions& o) {
-  return {{"--svg", "The picture", o.svg, ".svg"},
-          {"--html", "The page", o.html, ".html"},
-          {"--json", "The numbers", o.json, ".json"}};
-}
-
-// Finds out before the work what would keep the files from being written after it.
-void check_outputs(const DrawOptions& o) {
-  std::vector<std::pair<const char*, std::string>> others;
-  for (const auto& [option, what, path, ending] : outputs_of(o)) {
-    if (path.empty()) continue;
-    check_ending(option, path, {ending});
-    check_output_file(what, path);
-    for (const auto& [other, its_path] : others) {
-      if (is_same_output(path, its_path)) throw InputError(over_other(option, path, other));
-    }
-    others.emplace_back(option, path);
-  }
-  if (others.empty() && !o.wants_json && !o.table) {
-    throw InputError("Where to? Give --svg FILE.svg, --html FILE.html or --table.");
-  }
+std::vector<Output> outputs_of(const DrawOptions& o) {
+  return {{"--svg", "The picture", o.svg, {".svg"}},
+          {"--html", "The page", o.html, {".html"}},
+          {"--json", "The numbers", o.json, {".json"}}};
 }
 
 // A word as a shell takes it.
@@ -59,7 +39,7 @@ std::string command_line(const DrawOptions& o) {
     const std::string& word = o.arguments[i];
     if (word == "--table") continue;
     bool is_output = false;
-    for (const auto& [option, what, path, ending] : outputs_of(o)) {
+    for (const auto& [option, what, path, endings] : outputs_of(o)) {
       if (word == option) {
         is_output = true;
         if (i + 1 < o.arguments.size() && !path.empty() && o.arguments[i + 1] == path) ++i;
@@ -74,10 +54,7 @@ std::string command_line(const DrawOptions& o) {
 // Leaves the view that is wanted.
 void choose_view(const std::string& wanted, pictures::Picture& picture) {
   if (wanted.empty()) return;
-  std::string known;
-  for (const pictures::View& view : picture.views) {
-    known += (known.empty() ? "" : ", ") + view.id;
-  }
+  const std::string known = joined(picture.views, ", ", ", ", &pictures::View::id);
   std::erase_if(picture.views, [&](const pictures::View& view) { return view.id != wanted; });
   if (picture.views.empty()) {
     throw InputError("--view is " + printable(wanted) + "; this picture's views are " +
@@ -116,7 +93,10 @@ std::string page_of(const DrawOptions& o, const DrawKind& kind, const pictures::
 void add_draw_command(CLI::App& app, DrawOptions& o) {
   CLI::App* draw = app.add_subcommand("draw", "pictures of what kernels work with");
   draw->require_subcommand(1);
-  o.kinds = add_draw_kinds(*draw);
+  o.kinds = {add_draw_layout(*draw),  add_draw_mma(*draw),      add_draw_mask(*draw),
+             add_draw_tile(*draw),    add_draw_tmem(*draw),     add_draw_roles(*draw),
+             add_draw_barrier(*draw), add_draw_pipeline(*draw), add_draw_compare(*draw),
+             add_draw_tiles(*draw),   add_draw_break(*draw)};
   for (const DrawKind& kind : o.kinds) {
     const Values add(*kind.app);
     add("--svg", o.svg, "FILE", "where the picture is written");
@@ -137,7 +117,10 @@ void add_draw_command(CLI::App& app, DrawOptions& o) {
 int draw_command(const DrawOptions& o, std::ostream& out, std::ostream& err) {
   const bool prints_json = o.wants_json && o.json.empty();
   return exit_status(out, err, prints_json, [&] {
-    check_outputs(o);
+    check_outputs(outputs_of(o));
+    if (o.svg.empty() && o.html.empty() && o.json.empty() && !o.wants_json && !o.table) {
+      throw InputError("Where to? Give --svg FILE.svg, --html FILE.html or --table.");
+    }
     const auto kind = std::find_if(o.kinds.begin(), o.kinds.end(),
                                    [](const DrawKind& k) { return k.app->parsed(); });
     const pictures::Picture picture = make(o, *kind, err);

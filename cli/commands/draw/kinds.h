@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <functional>
 #include <ostream>
-#include <vector>
 
 #include "warpwright/pictures/page.h"
 #include "warpwright/pictures/picture.h"
@@ -21,7 +20,7 @@ struct DrawKind {
   std::size_t most_page_bytes = pictures::most_page_bytes;  ///< that its HTML may have
 };
 
-/// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
+/// Each adds its subcommand to `draw`.
 DrawKind add_draw_layout(CLI::App& draw);
 DrawKind add_draw_mma(CLI::App& draw);
 DrawKind add_draw_mask(CLI::App& draw);
@@ -33,8 +32,5 @@ DrawKind add_draw_pipeline(CLI::App& draw);
 DrawKind add_draw_compare(CLI::App& draw);
 DrawKind add_draw_tiles(CLI::App& draw);
 DrawKind add_draw_break(CLI::App& draw);
-
-/// All of them.
-std::vector<DrawKind> add_draw_kinds(CLI::App& draw);
 
 }  // namespace warpwright::cli

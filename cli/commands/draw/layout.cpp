@@ -8,6 +8,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/values.h"
+#include "cli/files/printable.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pictures/layout_picture.h"
 
@@ -42,22 +43,13 @@ constexpr OperationName kOperations[] = {
     {"raked_product", "raked_product"}};
 
 template <class Names>
-std::string words_of(const Names& names, const char* between, const char* before_last) {
-  std::string text;
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    if (i > 0) text += i + 1 == std::size(names) ? before_last : between;
-    text += names[i].word;
-  }
-  return text;
-}
-
-template <class Names>
 const auto& named(const char* option, const Names& names, const std::string& word) {
   for (const auto& one : names) {
     if (one.word == word) return one;
   }
   throw InputError(std::string(option) + " \"" + word + "\": known are " +
-                   as_rule(words_of(names, ", ", " and ")) + ".");
+                   as_rule(joined(names, ", ", " and ", [](const auto& one) { return one.word; })) +
+                   ".");
 }
 
 pictures::Picture draw(const LayoutOptions& o) {
@@ -98,10 +90,10 @@ DrawKind add_draw_layout(CLI::App& app) {
   offer(add("--op", o->op, "OP",
             "draw both and what it makes of them: composition, divide, product, or a function of "
             "`warpwright layout`"),
-        words_of(kOperations, " ", " "));
+        joined(kOperations, " ", " ", &OperationName::word));
   offer(add("--colour", o->colour, "WHAT", "what colours tell: offsets, threads, values or banks")
             ->capture_default_str(),
-        words_of(kColourNames, " ", " "));
+        joined(kColourNames, " ", " ", &ColourName::word));
   add("--tile", o->tile, "M,N",
       "of --colour threads and values: rows and columns that (thread, value) covers",
       whole<std::int64_t>(1, pictures::kMostCells))

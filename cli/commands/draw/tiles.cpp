@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/run.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/tile_map.h"
 #include "warpwright/tile/raster.h"
@@ -54,14 +54,12 @@ std::string plan_caption(const Product& product, const pictures::TilePlan& tiles
   const Plan& plan = product.plan;
   const KernelFacts& f = plan.facts();
   const int clusters = tile::tile_count(plan.raster);
-  char waves[32];
-  std::snprintf(waves, sizeof waves, "%.2f", plan.waves());
   std::string text =
       counted(plan.tiles(), "tile", "tiles") + " of " + std::to_string(f.result_rows) + " x " +
       std::to_string(f.result_columns) + " in " +
       counted(clusters, "cluster tile", "cluster tiles") + " of " + std::to_string(plan.cluster.m) +
-      " x " + std::to_string(plan.cluster.n) + " CTAs: " + waves + " waves of " +
-      counted(tiles.resident_clusters, "cluster", "clusters") + ", in bands of " +
+      " x " + std::to_string(plan.cluster.n) + " CTAs: " + format("%.2f", plan.waves()) +
+      " waves of " + counted(tiles.resident_clusters, "cluster", "clusters") + ", in bands of " +
       std::to_string(plan.raster.band) + (plan.raster.along_m ? " rows" : " columns") +
       " of cluster tiles. A number is the place in the order of the walk, a colour a "
       "wave.";

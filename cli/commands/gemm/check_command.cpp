@@ -24,18 +24,17 @@ using nlohmann::ordered_json;
 
 // Asks for the mutant in this row of the table: behind the model's come edits of the subject.
 void ask_for_mutant(const device::Subject& subject, int row, device::CheckOptions& options) {
-  const auto all = device::mutants_of(subject);
-  if (!all) throw InputError(all.refusal());
-  const std::size_t rows = all->size() + subject.edits().size();
+  const auto all = taken(device::mutants_of(subject));
+  const std::size_t rows = all.size() + subject.edits().size();
   if (row < 1 || static_cast<std::size_t>(row) > rows) {
     throw InputError("--mutant is " + std::to_string(row) + "; " +
                      as_rule("the table has rows 1 to ", std::to_string(rows)) + ".");
   }
   const std::size_t at = static_cast<std::size_t>(row) - 1;
-  if (at < all->size()) {
-    options.mutation = (*all)[at];
+  if (at < all.size()) {
+    options.mutation = all[at];
   } else {
-    options.edit = at - all->size();
+    options.edit = at - all.size();
   }
 }
 
@@ -153,23 +152,23 @@ std::string survived_text(const Plan& plan) {
 
 int mutate(const CheckedSubject& checked, const device::CheckOptions& options, bool json,
            std::ostream& out, std::ostream& err) {
-  const Result<device::MutationReport> report =
-      with_progress(err, "check", options,
-                    [&checked](const auto& how) { return device::mutate(checked.subject, how); });
-  if (!report) throw InputError(report.refusal());
-  if (!report->unbroken.empty()) {
+  const device::MutationReport report =
+      taken(with_progress(err, "check", options, [&checked](const auto& how) {
+        return device::mutate(checked.subject, how);
+      }));
+  if (!report.unbroken.empty()) {
     device::CheckReport found;
-    found.findings = report->unbroken;
+    found.findings = report.unbroken;
     found.schedules = found.failing = 1;
-    print_check(found, checked, report->sites, json, out);
+    print_check(found, checked, report.sites, json, out);
     return 1;
   }
-  print_mutants(*report, json, out);
-  if (report->count(device::Mutant::Fate::survived) == 0) return 0;
+  print_mutants(report, json, out);
+  if (report.count(device::Mutant::Fate::survived) == 0) return 0;
   // What a mutant may have survived by: what does not run is not broken.
-  const std::string left_out = text(checked.untried(report->sites));
+  const std::string left_out = text(checked.untried(report.sites));
   if (!left_out.empty()) {
-    err << "note: " << survivors_text(*report) << "; not tried: " << left_out << ".\n";
+    err << "note: " << survivors_text(report) << "; not tried: " << left_out << ".\n";
   }
   err << checked.survived;
   return 1;
@@ -202,11 +201,9 @@ void require_family(const CheckCommandOptions& o) {
   }
 }
 
-namespace {
-
 // What --exhaustive makes of the options, and what it does not go with.
-void read_exhaustive(const RunOptions& run, const CheckCommandOptions& o,
-                     device::CheckOptions& options) {
+static void read_exhaustive(const RunOptions& run, const CheckCommandOptions& o,
+                            device::CheckOptions& options) {
   const bool of_class = options.replay && options.replay->of_class > 0;
   if (!o.exhaustive) {
     for (const auto& [option, given] : {std::pair{"--most", o.most.has_value()},
@@ -237,8 +234,6 @@ void read_exhaustive(const RunOptions& run, const CheckCommandOptions& o,
   if (o.most) options.exhaustive->classes = *o.most;
   if (o.within) options.exhaustive->seconds = *o.within;
 }
-
-}  // namespace
 
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
@@ -282,12 +277,12 @@ int check_subject(const CheckedSubject& checked, device::CheckOptions options,
   }
   if (o.reduce) return reduce(checked.subject, options, o.json, out, err);
   if (o.mutate) return mutate(checked, options, o.json, out, err);
-  const Result<device::CheckReport> report =
-      with_progress(err, "check", options,
-                    [&checked](const auto& how) { return device::check(checked.subject, how); });
-  if (!report) throw InputError(report.refusal());
-  print_check(*report, checked, report->sites, o.json, out);
-  return report->clean() && (!report->explored || report->explored->complete) ? 0 : 1;
+  const device::CheckReport report =
+      taken(with_progress(err, "check", options, [&checked](const auto& how) {
+        return device::check(checked.subject, how);
+      }));
+  print_check(report, checked, report.sites, o.json, out);
+  return report.clean() && (!report.explored || report.explored->complete) ? 0 : 1;
 }
 
 void note_checks(const device::CheckOptions& options, double seconds, bool mutates,

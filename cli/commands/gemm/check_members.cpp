@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/model_time.h"
+#include "cli/files/printable.h"
 #include "cli/reports/check_report.h"
 #include "cli/reports/refusal_json.h"
 
@@ -20,12 +21,6 @@ double seconds_of(const Family& family, const device::CheckOptions& options) {
   for (const Member& m : family.members) seconds += m.seconds;
   const double threads = std::min<double>(options.jobs, std::thread::hardware_concurrency());
   return seconds * options.schedules / std::max(1.0, threads);
-}
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : "; ") + word;
-  return all;
 }
 
 // What was found, of all members so far.
@@ -46,13 +41,12 @@ Outcome check_all(const Family& family, const device::CheckOptions& options, std
     how.progress = [&](double share) {
       progress.share((static_cast<double>(out.members) + share) / count);
     };
-    const Result<device::CheckReport> report = device::check(*m.subject, how);
-    if (!report) throw InputError(report.refusal());
+    const device::CheckReport report = taken(device::check(*m.subject, how));
     ++out.members;
-    out.schedules += report->schedules;
-    ran.insert(ran.end(), report->sites.begin(), report->sites.end());
-    out.last = *report;
-    if (!report->clean()) break;
+    out.schedules += report.schedules;
+    ran.insert(ran.end(), report.sites.begin(), report.sites.end());
+    out.last = report;
+    if (!report.clean()) break;
   }
   out.coverage = family.coverage(ran);
   return out;
@@ -76,7 +70,7 @@ void print_text(const Family& family, const Outcome& found, std::ostream& out) {
   }
   if (!family.refused.empty()) {
     out << "not of this " << (family.noun == std::string_view("product") ? "kernel" : family.noun)
-        << ": " << listed(family.refused) << "\n";
+        << ": " << joined(family.refused, "; ") << "\n";
   }
   for (const model::CompiledSite& site : found.coverage.untried) {
     if (found.last.clean()) out << "ran in none: " << model::text(site) << "\n";
@@ -127,10 +121,9 @@ device::MutationReport mutate_all(const Family& family, const device::CheckOptio
       return found == known.end() ||
              all.mutants[found->second].fate != device::Mutant::Fate::killed;
     };
-    const Result<device::MutationReport> report = with_progress(
-        err, m.what.c_str(), how, [&m](const auto& o) { return device::mutate(*m.subject, o); });
-    if (!report) throw InputError(report.refusal());
-    for (const device::Mutant& mutant : report->mutants) {
+    const device::MutationReport report = taken(with_progress(
+        err, m.what.c_str(), how, [&m](const auto& o) { return device::mutate(*m.subject, o); }));
+    for (const device::Mutant& mutant : report.mutants) {
       const auto [at, is_new] = known.try_emplace(key(mutant.mutation), all.mutants.size());
       if (is_new) {
         all.mutants.push_back(mutant);

@@ -2,10 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/device_facts.h"
@@ -21,13 +23,6 @@ bool has_feature(const KernelFacts& kernel, const char* feature) {
 
 std::string text_of(const atom::ClusterShape& cluster) {
   return std::to_string(cluster.m) + "," + std::to_string(cluster.n);
-}
-
-std::string text_of(const std::vector<std::int64_t>& lengths) {
-  std::string text;
-  for (const std::int64_t length : lengths)
-    text += (text.empty() ? "" : ",") + std::to_string(length);
-  return text;
 }
 
 // What is multiplied and how it is computed, without extents and tensors.
@@ -95,13 +90,13 @@ class Companions {
     o.n = product_n;
     o.k = k;
     o.groups = 3;
-    o.tokens = text_of({m, 0, (m + 1) / 2});
+    o.tokens = joined_numbers(std::array{m, std::int64_t{0}, (m + 1) / 2});
     if (kernel_.gathers) o.rows_index = "random:" + std::to_string(m);
     return o;
   }
 
   static std::string groups(const std::vector<std::int64_t>& lengths) {
-    return " --groups " + std::to_string(lengths.size()) + " --tokens " + text_of(lengths);
+    return " --groups " + std::to_string(lengths.size()) + " --tokens " + joined_numbers(lengths);
   }
   static std::string cluster(const atom::ClusterShape& c, int times = 1) {
     return " --cluster " + text_of(c) + " --sms " + std::to_string(times * atom::cluster_size(c));

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
@@ -270,6 +269,13 @@ void add_gemm_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
   add_choices(app, o, is_grouped);
 }
 
+void add_machine_option(CLI::App& app, std::string& file) {
+  const Values add(app);
+  add("--machine", file, "FILE",
+      "a device in numbers, as docs/machines.md says and calibrate writes it: plans, predictions "
+      "and the model's nominal time follow it");
+}
+
 void add_place(CLI::App& app, RunOptions& o, const char* plans) {
   const Values add(app);
   offer(add("--device", o.device, "DEVICE",
@@ -281,7 +287,10 @@ void add_place(CLI::App& app, RunOptions& o, const char* plans) {
                 " for that device)"),
         device_words() + "model");
   add_machine_option(app, o.machine);
-  add_sms_option(app, o);
+  add("--sms", o.sms, "N",
+      "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or what "
+      "--cluster and its like need)",
+      whole(1, 256));
 }
 
 void add_mode(CLI::App& app, RunOptions& o) {

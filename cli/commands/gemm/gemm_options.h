@@ -18,6 +18,9 @@ void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 /// --sms.
 void add_place(CLI::App& app, RunOptions& options, const char* plans);
 
+/// Adds --machine, a file that describes a device in numbers.
+void add_machine_option(CLI::App& app, std::string& file);
+
 /// Adds --mode, how the model schedules.
 void add_mode(CLI::App& app, RunOptions& options);
 

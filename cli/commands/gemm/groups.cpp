@@ -1,7 +1,6 @@
 #include "cli/commands/gemm/groups.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <string_view>
 
@@ -9,6 +8,7 @@
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
+#include "cli/files/printable.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -75,13 +75,9 @@ std::string token_words(const GemmOptions& o, const GemmJob& job) {
         ".");
   }
   if (!names_file(o.tokens)) return o.tokens;
-  const HostIntegers list =
-      read_list("--tokens", o.tokens, job.product.group_count(), " groups, each with a length");
-  std::string words;
-  for (const std::int64_t length : list.values) {
-    words += (words.empty() ? "" : ",") + std::to_string(length);
-  }
-  return words;
+  const std::int64_t groups = job.product.group_count();
+  return joined_numbers(
+      read_list("--tokens", o.tokens, groups, " groups, each with a length").values);
 }
 
 std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
@@ -107,13 +103,6 @@ std::string counted(std::int64_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// What `text` is as a whole number; 0 where it is none.
-std::int64_t number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
-}
-
 // The index of rows, or how many tokens it will be drawn of.
 
 void read_index(const GemmOptions& o, GemmJob& job) {
@@ -131,7 +120,8 @@ void read_index(const GemmOptions& o, GemmJob& job) {
       throw InputError("--rows-index draws the tokens, and A comes of a file: " +
                        as_rule("give the index in a file too") + ".");
     }
-    const std::int64_t tokens = number_in(std::string_view(o.rows_index).substr(random.size()));
+    const std::int64_t tokens =
+        as_number<std::int64_t>(std::string_view(o.rows_index).substr(random.size())).value_or(0);
     const std::int64_t most = std::numeric_limits<std::int32_t>::max() / divisor;
     if (tokens < 1 || tokens > most) {
       throw InputError("--rows-index is " + o.rows_index + "; the nearest legal value is " +

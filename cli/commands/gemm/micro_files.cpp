@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cli/files/safetensors.h"
 #include "warpwright/device/scale_order.h"
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -345,10 +345,9 @@ void tell_scales(const GemmJob& job, std::ostream& err) {
   for (const bool of_a : {true, false}) {
     const auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
     if (scales && scales->packed_alpha) {
-      char alpha[32];
-      std::snprintf(alpha, sizeof alpha, "%.9g", static_cast<double>(*scales->packed_alpha));
       err << "note: " << (of_a ? "A" : "B") << " is as `warpwright pack` wrote it: its scales, and "
-          << alpha << " in alpha, come with it.\n";
+          << format("%.9g", static_cast<double>(*scales->packed_alpha))
+          << " in alpha, come with it.\n";
     }
     if (!scales || scales->in_tiles) continue;
     err << "note: " << scales_name(of_a) << " is "

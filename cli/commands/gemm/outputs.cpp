@@ -9,7 +9,9 @@
 #include "cli/files/output_file.h"
 
 namespace warpwright::cli {
+namespace {
 
+// The sentence for `path` of `option` where that is the file of another option.
 std::string over_other(const std::string& option, const std::string& path,
                        const std::string& other) {
   std::string text = option;
@@ -17,8 +19,10 @@ std::string over_other(const std::string& option, const std::string& path,
   return text + ", which it would be written over: give each a file of its own.";
 }
 
+}  // namespace
+
 void check_ending(const std::string& option, const std::string& path,
-                  std::initializer_list<std::string_view> endings) {
+                  const std::vector<std::string_view>& endings) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return;
@@ -26,7 +30,7 @@ void check_ending(const std::string& option, const std::string& path,
   if (std::find(endings.begin(), endings.end(), ending) != endings.end()) return;
   const std::string start = path.substr(0, path.size() - ending.size());
   throw InputError(option + " is " + path + ", and what it writes is no " + ending +
-                   " file: the nearest is " + as_nearest(start, std::string(*endings.begin())) +
+                   " file: the nearest is " + as_nearest(start, std::string(endings.front())) +
                    ".");
 }
 
@@ -48,6 +52,19 @@ void check_not_read(const GemmOptions& run, const std::string& option, const std
                            from.kind == TensorSpec::Kind::safetensors && to.tensor != from.tensor;
     if (is_beside || !is_same_output(to.path, from.path)) continue;
     throw InputError(over_other(option, spec, input));
+  }
+}
+
+void check_outputs(const std::vector<Output>& outputs, const GemmOptions* product) {
+  for (const Output& one : outputs) {
+    if (one.path.empty()) continue;
+    if (product != nullptr) check_not_read(*product, one.option, one.path);
+    check_ending(one.option, one.path, one.endings);
+    check_output_file(one.what, one.path);
+    for (const Output* other = outputs.data(); other != &one; ++other) {
+      if (other->path.empty() || !is_same_output(one.path, other->path)) continue;
+      throw InputError(over_other(one.option, one.path, other->option));
+    }
   }
 }
 

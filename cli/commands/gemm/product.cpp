@@ -1,7 +1,6 @@
 #include "cli/commands/gemm/product.h"
 
 #include <chrono>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/reports/progress.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
 
@@ -44,9 +44,8 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   }
   origin = "no measurement decided: by rule (see warpwright tune)";
   if (made->entry) {
-    char text[64];
-    std::snprintf(text, sizeof(text), "measured, %.2f us: from ", made->entry->microseconds);
-    origin = text + printable(cache.path());
+    origin =
+        format("measured, %.2f us: from ", made->entry->microseconds) + printable(cache.path());
   }
 }
 
@@ -85,9 +84,7 @@ model::Report run_with_checks(const Product& product, device::ModelOptions how, 
                               std::ostream& err) {
   Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
-  Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
-  if (!report) throw InputError(report.refusal());
-  return std::move(*report);
+  return taken(device::launch_on_model(product.plan, product.operands, how));
 }
 
 RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int repeat) {

@@ -1,10 +1,9 @@
 #include "cli/commands/gemm/recorded_product.h"
 
-#include <cstdio>
-
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "warpwright/device/trace_cuda.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machine_numbers.h"
 
 namespace warpwright::cli {
@@ -64,13 +63,12 @@ void check_drawable(const Product& product, double most_seconds) {
           ? (product.job.product.k() + product.plan.tile().k - 1) / product.plan.tile().k
           : 0;
   const std::int64_t events = tiles * (20 + 10 * depth);
-  char text[192];
-  std::snprintf(text, sizeof text,
-                "The run is too long to draw: %lld tiles of %lld k_tiles are some %lld events, "
-                "roughly %.0f s on the model; ",
-                static_cast<long long>(tiles), static_cast<long long>(depth),
-                static_cast<long long>(events), seconds);
-  throw InputError(text + as_rule("give a smaller D or a smaller K") + ".");
+  throw InputError(
+      format("The run is too long to draw: %lld tiles of %lld k_tiles are some %lld events, "
+             "roughly %.0f s on the model; ",
+             static_cast<long long>(tiles), static_cast<long long>(depth),
+             static_cast<long long>(events), seconds) +
+      as_rule("give a smaller D or a smaller K") + ".");
 }
 
 std::string RecordedProduct::plan_on_device() const {

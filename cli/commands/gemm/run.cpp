@@ -3,15 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <new>
 
 #include "cli/compute/words.h"
 #include "cli/files/machine_file.h"
+#include "cli/files/printable.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/known_devices.h"
@@ -119,9 +120,7 @@ int parse_device(const std::string& text) {
 }
 
 DeviceFacts facts_of(int device) {
-  const auto known = run_facts(device);
-  if (!known) throw InputError(known.refusal());
-  return **known;
+  return *taken(run_facts(device));
 }
 
 DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {
@@ -136,13 +135,7 @@ DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {
 }
 
 std::string known_names() {
-  std::string text;
-  const std::vector<std::string_view> names = known_devices();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
-    text += names[i];
-  }
-  return text;
+  return joined(known_devices(), ", ", " or ");
 }
 
 std::string device_words() {
@@ -221,11 +214,10 @@ void require(const std::optional<Refusal>& refusal) {
 void require_memory(const std::string& what, double bytes, const std::string& advice) {
   const double present = memory_here();
   if (bytes <= present * 0.95) return;
-  char text[96];
-  std::snprintf(text, sizeof(text),
-                " take %.1f GiB of memory, and this machine has %.1f free: ", bytes * 0x1p-30,
-                present * 0x1p-30);
-  throw InputError(what + text + advice + ".");
+  throw InputError(what +
+                   format(" take %.1f GiB of memory, and this machine has %.1f free: ",
+                          bytes * 0x1p-30, present * 0x1p-30) +
+                   advice + ".");
 }
 
 std::optional<model::Mode> parse_mode(const std::string& text) {

@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <set>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/perfetto.h"
@@ -21,29 +20,6 @@
 namespace warpwright::cli {
 namespace {
 
-// Finds out before the work what would keep the files from being written after it, and whether one
-// of them would be written over another, or over a tensor that is read.
-void check_outputs(const GemmOptions& run, const TraceOptions& o) {
-  std::vector<std::pair<const char*, std::string>> others;
-  for (const auto& [option, what, path] : {std::tuple{"--out", "The trace", o.out},
-                                           {"--svg", "The picture", o.svg},
-                                           {"--grid-svg", "The picture", o.grid_svg}}) {
-    if (path.empty()) continue;
-    check_not_read(run, option, path);
-    if (std::string_view(option) == "--out") {
-      check_ending(option, path, {".pftrace", ".perfetto-trace"});
-    } else {
-      check_ending(option, path, {".svg"});
-    }
-    check_output_file(what, path);
-    for (const auto& [other, its_path] : others) {
-      if (!is_same_output(path, its_path)) continue;
-      throw InputError(over_other(option, path, other));
-    }
-    others.emplace_back(option, path);
-  }
-}
-
 std::size_t cta_count(const model::Trace& trace) {
   std::set<std::pair<int, int>> ctas;
   for (const model::TraceTrack& t : trace.tracks) ctas.emplace(t.grid, t.cta);
@@ -51,12 +27,10 @@ std::size_t cta_count(const model::Trace& trace) {
 }
 
 std::string size_text(const model::Trace& trace) {
-  char text[192];
-  std::snprintf(text, sizeof text, "%zu CTAs, %zu tracks, %lld events, %.1f %s", cta_count(trace),
-                trace.tracks.size(), static_cast<long long>(trace.event_count()),
-                static_cast<double>(trace.end()) / 1000,
-                trace.measured ? "microseconds" : "nominal kilocycles");
-  std::string all = text;
+  std::string all =
+      format("%zu CTAs, %zu tracks, %lld events, %.1f %s", cta_count(trace), trace.tracks.size(),
+             static_cast<long long>(trace.event_count()), static_cast<double>(trace.end()) / 1000,
+             trace.measured ? "microseconds" : "nominal kilocycles");
   if (trace.dropped() > 0) all += ", " + std::to_string(trace.dropped()) + " oldest events dropped";
   return all;
 }
@@ -94,7 +68,10 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
-    check_outputs(run, o);
+    check_outputs({{"--out", "The trace", o.out, {".pftrace", ".perfetto-trace"}},
+                   {"--svg", "The picture", o.svg, {".svg"}},
+                   {"--grid-svg", "The picture", o.grid_svg, {".svg"}}},
+                  &run);
     RecordHow how;
     how.occupy_sm = o.occupy_sm;
     const RecordedProduct recorded = record_product(run, how, "trace", err);

@@ -1,33 +1,29 @@
 #include "cli/commands/machine/devices_command.h"
 
-#include <cstdio>
 #include <string>
 
 #include "cli/reports/plan_json.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
 
-std::string scaled(double value, double unit, const char* format) {
+std::string scaled(double value, double unit, const char* pattern) {
   if (value <= 0) return "-";
-  char text[48];
-  std::snprintf(text, sizeof(text), format, value / unit);  // NOLINT: the formats are below
-  return text;
+  return format(pattern, value / unit);
 }
 
 void row(const std::string& device, const std::string& name, const DeviceFacts& f,
          std::ostream& out) {
-  char text[256];
   const std::string memory =
       f.is_model ? "the host's" : scaled(static_cast<double>(f.memory_bytes), 0x1p30, "%.1f GiB");
-  std::snprintf(text, sizeof(text), "%-7s  %-24s  sm_%-4d  %4d  %11s  %8s  %10s  %7s\n",
-                device.c_str(), name.c_str(), f.architecture, f.sms,
+  out << format("%-7s  %-24s  sm_%-4d  %4d  %11s  %8s  %10s  %7s\n", device.c_str(), name.c_str(),
+                f.architecture, f.sms,
                 scaled(static_cast<double>(f.shared_bytes_per_cta), 1024, "%.0f KiB").c_str(),
                 scaled(f.clock_hz, 1e6, "%.0f MHz").c_str(), memory.c_str(),
                 scaled(static_cast<double>(f.l2_bytes), 0x1p20, "%.0f MiB").c_str());
-  out << text;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
+#include "cli/files/printable.h"
 #include "cli/reports/plan_json.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
@@ -71,9 +72,7 @@ bool multiplies(const KernelFacts& f, const WantedTypes& wanted) {
 }
 
 std::string types_text(const std::vector<DType>& types) {
-  std::string text;
-  for (const DType t : types) text += (text.empty() ? "" : "/") + std::string(numeric::word(t));
-  return text;
+  return joined(types, "/", "/", numeric::word);
 }
 
 std::string operands_text(const KernelFacts& f) {
@@ -87,12 +86,6 @@ std::string targets_text(const KernelFacts& f) {
   const std::string last = std::to_string(f.architectures.back());
   if (f.architectures.size() < 3) return f.architectures.size() == 1 ? first : first + "," + last;
   return first + " to " + last;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 /// A line a kernel, in the width of a terminal; what each does would take twice that.
@@ -109,18 +102,7 @@ void print_table(const std::vector<const KernelFacts*>& kernels, const KernelsOp
     if (o.as.empty()) row.push_back(targets_text(*f));
     if (o.features) row.push_back(joined(f->features));
   }
-  std::vector<std::size_t> width(rows[0].size());
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
-    }
-    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
-  }
+  out << aligned(rows);
 }
 
 std::vector<const KernelFacts*> listed(const KernelsOptions& o) {

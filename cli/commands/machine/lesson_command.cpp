@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
-#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/machine/lesson_picture.h"
 #include "cli/commands/machine/lesson_runs.h"
 #include "cli/commands/numbers.h"
@@ -17,6 +17,7 @@
 #include "lessons/lesson.h"
 #include "lessons/source.h"
 #include "lessons/twin.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/compare_svg.h"
@@ -26,10 +27,8 @@ namespace {
 
 using pictures::barrier_steps;
 using pictures::barrier_text;
-using pictures::BarrierStep;
 using pictures::CellGrid;
 using pictures::cells_text;
-using pictures::step_text;
 using pictures::tensor_core_time;
 
 using lessons::Lesson;
@@ -49,10 +48,8 @@ std::string compared_text(const std::vector<LessonRun>& runs) {
   for (const LessonRun& run : runs) {
     const std::int64_t cycles = run.recording.trace.end();
     const std::string share = tensor_core_share(run.recording.trace);
-    char line[96];
-    std::snprintf(line, sizeof line, "%8lld  %11s  ", static_cast<long long>(cycles),
-                  share.c_str());
-    text += line + (run.knobs.empty() ? "CTA 0" : run.knobs) +
+    text += format("%8lld  %11s  ", static_cast<long long>(cycles), share.c_str()) +
+            (run.knobs.empty() ? "CTA 0" : run.knobs) +
             (run.outcome.clean() ? "" : " (with findings)") + "\n";
   }
   return text;
@@ -132,18 +129,7 @@ nlohmann::ordered_json run_json(const Lesson& lesson, const LessonRun& run) {
     json["findings"].push_back(finding_json(seen.finding));
     json["findings"].back()["schedules"] = seen.schedules;
   }
-  json["barriers"] = nlohmann::ordered_json::array();
-  for (const BarrierStep& step : barrier_steps(run.recording.barriers)) {
-    const model::BarrierEvent& e = step.event;
-    json["barriers"].push_back({{"cycle", e.time},
-                                {"barrier", e.barrier},
-                                {"phase", e.phase},
-                                {"pending", e.pending},
-                                {"expected", e.expected},
-                                {"bytes", e.tx},
-                                {"waiting", e.waiting},
-                                {"what", step_text(step)}});
-  }
+  json["barriers"] = barriers_json(run.recording);
   return json;
 }
 
@@ -156,9 +142,7 @@ int list(bool json, std::ostream& out) {
     return 0;
   }
   for (const Lesson& lesson : lessons::all()) {
-    char number[8];
-    std::snprintf(number, sizeof number, "%2d  ", lesson.number);
-    out << number << lesson.title << "\n    " << lesson.question
+    out << format("%2d  ", lesson.number) << lesson.title << "\n    " << lesson.question
         << "\n    Broken: " << lesson.broken << ": " << model::code(lesson.finding) << "\n";
   }
   return 0;
@@ -210,14 +194,8 @@ void check_options(const LessonOptions& o) {
     throw InputError("--source runs nothing: leave out the options of a run; " +
                      as_rule("--broken and --json may stand beside it") + ".");
   }
-  if (!o.svg.empty()) {
-    check_ending("--svg", o.svg, {".svg"});
-    check_output_file("The picture", o.svg);
-  }
-  if (!o.html.empty()) {
-    check_ending("--html", o.html, {".html"});
-    check_output_file("The page", o.html);
-  }
+  check_outputs({{"--svg", "The picture", o.svg, {".svg"}}});
+  check_outputs({{"--html", "The page", o.html, {".html"}}});
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "cli/commands/machine/lesson_picture.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lessons/source.h"
 #include "lessons/twin.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/pictures/barrier_states.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/grid_svg.h"
@@ -73,19 +73,7 @@ View barriers_view(const Recording& recording) {
   view.id = "barriers";
   view.title = "Its mbarriers, event by event";
   view.caption = "CTA 0, in the schedule by the clock. " + view.caption;
-  ordered_json data = ordered_json::array();
-  for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
-    const model::BarrierEvent& e = step.event;
-    data.push_back({{"cycle", e.time},
-                    {"barrier", e.barrier},
-                    {"phase", e.phase},
-                    {"pending", e.pending},
-                    {"expected", e.expected},
-                    {"bytes", e.tx},
-                    {"waiting", e.waiting},
-                    {"what", pictures::step_text(step)}});
-  }
-  view.data = data.dump();
+  view.data = barriers_json(recording).dump();
   return view;
 }
 
@@ -136,13 +124,26 @@ std::vector<CellGrid> lesson_grids(const Lesson& lesson) {
   return grids;
 }
 
+ordered_json barriers_json(const Recording& recording) {
+  ordered_json json = ordered_json::array();
+  for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
+    const model::BarrierEvent& e = step.event;
+    json.push_back({{"cycle", e.time},
+                    {"barrier", e.barrier},
+                    {"phase", e.phase},
+                    {"pending", e.pending},
+                    {"expected", e.expected},
+                    {"bytes", e.tx},
+                    {"waiting", e.waiting},
+                    {"what", pictures::step_text(step)}});
+  }
+  return json;
+}
+
 std::string tensor_core_share(const model::Trace& trace) {
   const std::int64_t busy = pictures::tensor_core_time(trace);
   if (busy == 0) return "-";
-  char share[16];
-  std::snprintf(share, sizeof share, "%.0f%%",
-                100.0 * static_cast<double>(busy) / static_cast<double>(trace.end()));
-  return share;
+  return format("%.0f%%", 100.0 * static_cast<double>(busy) / static_cast<double>(trace.end()));
 }
 
 pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonRun>& runs) {

@@ -1,6 +1,7 @@
 // What a lesson shows: its picture with tables, and what its page says beside them.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ std::string lesson_pages(const lessons::Lesson& lesson);
 std::vector<pictures::CellGrid> lesson_grids(const lessons::Lesson& lesson);
 /// "41%", the share of the cycles in which the tensor core was at work; "-" without one.
 std::string tensor_core_share(const model::Trace& trace);
+
+/// The events of its barriers, for programs.
+nlohmann::ordered_json barriers_json(const model::testing::Recording& recording);
 
 /// What the lesson draws of its runs; for several one axis. Then its layouts.
 pictures::Picture lesson_picture(const lessons::Lesson& lesson, const std::vector<LessonRun>& runs);

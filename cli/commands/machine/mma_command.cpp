@@ -1,7 +1,6 @@
 #include "cli/commands/machine/mma_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <variant>
@@ -10,6 +9,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/values.h"
+#include "cli/files/printable.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/mma_text.h"
@@ -41,13 +41,7 @@ bool is_summed(DType type) {
 
 // The names of these types, as PTX has them.
 std::string types(bool (*keep)(DType), const char* between, const char* before_last) {
-  std::string text, last;
-  for (const DType type : all_types) {
-    if (!keep(type)) continue;
-    if (!last.empty()) text += (text.empty() ? "" : between) + last;
-    last = numeric::name(type);
-  }
-  return text + before_last + last;
+  return joined(kept(all_types, keep), between, before_last, numeric::name);
 }
 
 DType dtype_of(const char* option, const std::string& word) {
@@ -70,12 +64,10 @@ void set_majors(const std::string& word, atom::Mma& mma) {
 // "sm_80" or "80".
 int target_of(const std::string& word) {
   const std::string digits = word.starts_with("sm_") ? word.substr(3) : word;
-  int target = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, target);
-  if (error != std::errc() || stop != end || target <= 0)
+  const auto target = as_number<int>(digits);
+  if (!target || *target <= 0)
     throw layout::Error("--target \"" + word + "\": a target is written sm_80.");
-  return target;
+  return *target;
 }
 
 // "2x2", "2x2x1", or a layout.
@@ -123,10 +115,7 @@ void set_scales(const MmaOptions& o, atom::Mma& mma) {
 int target_as(const std::string& name) {
   const std::optional<DeviceFacts> device = known_facts(name);
   if (device) return device->architecture;
-  std::string known;
-  for (const std::string_view one : known_devices())
-    known += (known.empty() ? "" : ", ") + std::string(one);
-  throw layout::Error("--as \"" + name + "\": known are " + known + ".");
+  throw layout::Error("--as \"" + name + "\": known are " + joined(known_devices()) + ".");
 }
 
 }  // namespace

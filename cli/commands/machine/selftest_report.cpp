@@ -1,10 +1,10 @@
 #include "cli/commands/machine/selftest_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "cli/reports/plan_json.h"
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
@@ -172,17 +172,14 @@ std::string SelftestReport::text() const {
       (skipped_ > 0 ? "; no time was left for " + std::to_string(skipped_) : "") + "\n" + left_out;
   all += part_text("types, right: ", types_);
   all += part_text("mixtures, right: ", mixtures_);
-  char line[256];
   for (const Tried& t : times_) {
     if (t.outcome == Outcome::refused) continue;
-    std::snprintf(line, sizeof line, "%-38s %9.2f us, predicted %9.2f  %s\n", t.what.c_str(),
-                  t.microseconds, t.predicted_us.value_or(0), t.kernel.c_str());
-    all += line;
+    all += format("%-38s %9.2f us, predicted %9.2f  %s\n", t.what.c_str(), t.microseconds,
+                  t.predicted_us.value_or(0), t.kernel.c_str());
   }
   if (!stopped_.empty()) all += "stopped: " + stopped_ + "\n";
-  std::snprintf(line, sizeof line, "selftest: %s on %s in %.0f s", all_good() ? "PASS" : "FAIL",
-                where_.c_str(), seconds_);
-  all += line;
+  all += format("selftest: %s on %s in %.0f s", all_good() ? "PASS" : "FAIL", where_.c_str(),
+                seconds_);
   return all + (bad > 0 ? ", " + std::to_string(bad) + " wrong" : "") + ".\n";
 }
 

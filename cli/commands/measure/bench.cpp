@@ -23,9 +23,7 @@ void use(int index) {
 bench::GemmTimes bench_gemm(const Plan& plan, const GemmOperands& operands, int index) {
   use(index);
   if constexpr (kHasBench) {
-    const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
-    if (!times) throw InputError(times.refusal());
-    return *times;
+    return taken(bench::time_gemm({plan}, &operands));
   }
   return {};
 }

@@ -101,10 +101,7 @@ BenchJob job_of(const BenchOptions& o) {
     throw InputError("--json and --markdown both print on stdout: " +
                      as_rule("leave one out, or give --json a FILE") + ".");
   }
-  if (!o.json.empty()) {
-    check_ending("--json", o.json, {".json"});
-    check_output_file("The JSON", o.json);
-  }
+  check_outputs({{"--json", "The JSON", o.json, {".json"}}});
   job.device = measured_device(o, "bench");
   job.facts = with_machine(facts_of(job.device), o.machine);
   return job;

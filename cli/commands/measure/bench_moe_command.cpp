@@ -1,6 +1,5 @@
 #include "cli/commands/measure/bench_moe_command.h"
 
-#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "cli/compute/bench_shapes.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
+#include "cli/files/printable.h"
 #include "cli/reports/bench_moe_report.h"
 #include "cli/reports/progress.h"
 #include "warpwright/facts/weight_forms.h"
@@ -50,15 +50,13 @@ std::vector<MoeKind> parse_moe_kinds(const std::string& list) {
 std::vector<std::int64_t> parse_tokens(const std::string& list) {
   std::vector<std::int64_t> all;
   for (const std::string& word : split(list)) {
-    std::int64_t tokens = 0;
-    const char* const last = word.data() + word.size();
-    const auto [end, error] = std::from_chars(word.data(), last, tokens);
-    if (error != std::errc() || end != last || tokens < 1) {
+    const auto tokens = as_number<std::int64_t>(word);
+    if (!tokens || *tokens < 1) {
       throw InputError("--tokens has \"" + word + "\"; " +
                        as_rule("it must be numbers from 1 with commas between, for example 1,64") +
                        ".");
     }
-    all.push_back(tokens);
+    all.push_back(*tokens);
   }
   return all;
 }
@@ -93,10 +91,7 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
   job.how.how = time_options(o);
   job.how.how.dependent = o.dependent;
   job.how.steps = o.steps;
-  if (!o.json.empty()) {
-    check_ending("--json", o.json, {".json"});
-    check_output_file("The JSON", o.json);
-  }
+  check_outputs({{"--json", "The JSON", o.json, {".json"}}});
   job.device = measured_device(o, "bench");
   job.facts = with_machine(facts_of(job.device), o.machine);
   return job;
@@ -188,7 +183,7 @@ int run_bench_moe(const BenchMoeOptions& o, std::ostream& out, std::ostream& err
 }  // namespace
 
 std::string moe_kind_words(const char* between) {
-  return words_of_kinds(moe_kinds(), &MoeKind::word, between);
+  return joined(moe_kinds(), between, between, &MoeKind::word);
 }
 
 int bench_moe_command(const BenchMoeOptions& o, std::ostream& out, std::ostream& err) {

@@ -1,7 +1,6 @@
 #include "cli/commands/measure/calibrate_command.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "cli/commands/gemm/run.h"
@@ -9,6 +8,7 @@
 #include "cli/files/output_file.h"
 #include "cli/files/printable.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/calibration.h"
 
@@ -19,9 +19,7 @@ namespace {
 MachineNumbers machine_of(const CalibrateOptions& o, int index) {
   if (!o.from.empty()) return read_machine("--from", o.from);
   if (std::filesystem::exists(o.out)) return read_machine("--out", o.out);
-  const auto facts = device::cuda_device(index);
-  if (!facts) throw InputError(facts.refusal());
-  return machine_of_architecture(facts->architecture);
+  return machine_of_architecture(taken(device::cuda_device(index)).architecture);
 }
 
 std::string card_name(int index) {
@@ -30,9 +28,8 @@ std::string card_name(int index) {
 }
 
 std::string source_of(const device::MeasuredNumber& n, const Spread& s, const std::string& card) {
-  char text[96];
-  std::snprintf(text, sizeof text, "; %zu rounds within %.1f%%", n.rounds.size(), 100 * s.share);
-  return "measured: calibrate, " + n.how + ", " + card + text;
+  return "measured: calibrate, " + n.how + ", " + card +
+         format("; %zu rounds within %.1f%%", n.rounds.size(), 100 * s.share);
 }
 
 void put(MachineNumbers& machine, const device::MeasuredNumber& n, const Spread& s,
@@ -63,22 +60,19 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
     }
     check_output_file("The machine", o.out);
     MachineNumbers machine = machine_of(o, index);
-    const auto measured = probes(index, o.rounds);
-    if (!measured) throw InputError(measured.refusal());
+    const auto measured = taken(probes(index, o.rounds));
     const std::string card = card_name(index);
     std::string faults;
-    for (const device::MeasuredNumber& n : *measured) {
+    for (const device::MeasuredNumber& n : measured) {
       const Spread s = spread_of(n.rounds);
       if (const auto fault = measurement_fault(n.name, s)) {
         faults += "  " + *fault + "\n";
         continue;
       }
       if (!o.json) {
-        char text[160];
         const std::string name = n.name + (n.size > 0 ? " " + std::to_string(n.size) : "");
-        std::snprintf(text, sizeof text, "%-26s %12.5g  +-%.1f%%  %s\n", name.c_str(), s.median,
-                      50 * s.share, n.how.c_str());
-        out << text;
+        out << format("%-26s %12.5g  +-%.1f%%  %s\n", name.c_str(), s.median, 50 * s.share,
+                      n.how.c_str());
       }
       put(machine, n, s, card);
     }
@@ -94,7 +88,7 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
     if (o.json) {
       out << machine_text(machine);
     } else {
-      out << printable(o.out) << ": " << measured->size() << " numbers of " << printable(card)
+      out << printable(o.out) << ": " << measured.size() << " numbers of " << printable(card)
           << "\n";
     }
     return 0;

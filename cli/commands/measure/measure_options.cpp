@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/gemm/shared_options.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/help.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"

@@ -8,6 +8,7 @@
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/tuning/tuning.h"
 
 namespace warpwright::cli {
@@ -47,12 +48,9 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
 }
 
 std::string row(const bench::RankedPlan& one, std::size_t place, bool is_plan) {
-  char text[256];
-  std::snprintf(text, sizeof(text), "%4zu  %9.2f us  %6.0f TFLOP/s  %5d CTAs  %s%s\n", place,
-                one.timing.median, bench::tflops(operations(one.plan.problem), one.timing),
-                one.plan.ctas, one.plan.name().c_str(),
-                is_plan ? "  <- chosen without tuning" : "");
-  return text;
+  return format("%4zu  %9.2f us  %6.0f TFLOP/s  %5d CTAs  %s%s\n", place, one.timing.median,
+                bench::tflops(operations(one.plan.problem), one.timing), one.plan.ctas,
+                one.plan.name().c_str(), is_plan ? "  <- chosen without tuning" : "");
 }
 
 bool same_way(const Plan& x, const Plan& y) {

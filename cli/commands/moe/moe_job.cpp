@@ -283,9 +283,7 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   if (o.or_fp8) {
     choose_weights(with(moe_types("e4m3", "", "blockwise")), facts, mixture_choices(o.choices));
   } else {
-    auto made = run_moe_plan(operands, facts, mixture_choices(o.choices));
-    if (!made) throw InputError(made.refusal());
-    plan = *std::move(made);
+    plan = taken(run_moe_plan(operands, facts, mixture_choices(o.choices)));
   }
   routing_ = moe_routing(operands, o.routing, model);
   left_out_ = o.left_out.value_or(0);
@@ -301,13 +299,12 @@ void MoeJob::choose_weights(const MixtureOperands& fp8, const DeviceFacts& facts
                             const MixtureChoices& choices) {
   require_fp8_form(operands.packed13, operands.scaling);
   const MixtureOperands both[] = {operands, fp8};
-  auto chosen = plan_fastest(both, facts, choices);
-  if (!chosen) throw InputError(chosen.refusal());
-  if (chosen->index == 1) {
+  auto chosen = taken(plan_fastest(both, facts, choices));
+  if (chosen.index == 1) {
     fp8_of_ = operands.packed13->format;
     operands = fp8;
   }
-  plan = std::move((*chosen).plan);
+  plan = std::move(chosen.plan);
 }
 
 MatrixView MoeJob::kept(HostTensor tensor, const MatrixView& shape) {
@@ -499,9 +496,7 @@ double MoeJob::check_seconds() const {
 model::Report run_with_checks(const MoeJob& job, const device::ModelOptions& how,
                               std::ostream& err) {
   const Progress progress(err, "moe", "", 0);
-  auto report = device::launch_on_model(job.plan, job.operands, how);
-  if (!report) throw InputError(report.refusal());
-  return std::move(*report);
+  return taken(device::launch_on_model(job.plan, job.operands, how));
 }
 
 void run_on_gpu(const MoeJob& job, int index) {

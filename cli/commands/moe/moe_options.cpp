@@ -4,7 +4,6 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/gemm_options.h"
-#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/words.h"

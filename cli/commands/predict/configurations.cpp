@@ -1,8 +1,8 @@
 #include "cli/commands/predict/configurations.h"
 
-#include <charconv>
 #include <utility>
 
+#include "cli/files/printable.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/search/alternatives.h"
 
@@ -26,10 +26,8 @@ Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFa
 
 std::optional<int> parse_configs(const std::string& text) {
   if (text == "all") return std::nullopt;
-  int count = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, count);
-  if (error == std::errc() && end == last && count >= 1) return count;
+  const auto count = as_number<int>(text);
+  if (count && *count >= 1) return count;
   throw InputError("--configs is \"" + text + "\"; " +
                    as_rule("it must be a number from 1, or all") + ".");
 }

@@ -1,6 +1,5 @@
 #include "cli/commands/predict/predict_command.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,24 +17,21 @@ std::string text_of(const Plan& plan, const Prediction& p) {
   if (!(p.seconds > 0)) {
     return plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n";
   }
-  char text[1024];
   const double us = 1e6;
-  std::snprintf(text, sizeof text,
-                "  start      %8.2f us  launch, and until the first operands are there\n"
-                "  multiply   %8.2f us  k_tiles at an SM's own pace; %.2f of it the tail: SMs idle "
-                "in a last wave\n"
-                "  loads      %8.2f us  waited for L2 or memory\n"
-                "  epilogue   %8.2f us  that no multiplication hides\n",
-                us * p.start, us * p.multiply, us * p.tail, us * p.loads, us * p.epilogue);
   std::string all = plan.name() + " on " + plan.device.name + ": ";
   if (const auto learnt = learnt_seconds(plan)) {
     all += format("%.2f us by measured times of others, simulated: ", us * *learnt);
   }
-  all += prediction_words(plan, p) + "\n" + text;
+  all += prediction_words(plan, p) + "\n" +
+         format(
+             "  start      %8.2f us  launch, and until the first operands are there\n"
+             "  multiply   %8.2f us  k_tiles at an SM's own pace; %.2f of it the tail: SMs idle "
+             "in a last wave\n"
+             "  loads      %8.2f us  waited for L2 or memory\n"
+             "  epilogue   %8.2f us  that no multiplication hides\n",
+             us * p.start, us * p.multiply, us * p.tail, us * p.loads, us * p.epilogue);
   if (p.exchange > 0) {
-    std::snprintf(text, sizeof text, "  exchange   %8.2f us  of sums through the workspace\n",
-                  us * p.exchange);
-    all += text;
+    all += format("  exchange   %8.2f us  of sums through the workspace\n", us * p.exchange);
   }
   return all + certainty_line(plan, p);
 }
@@ -44,14 +40,13 @@ std::string text_of(const Plan& plan, const Prediction& p) {
 int list_configs(const GemmOptions& options, const Product& product, std::ostream& out) {
   PlanChoices choices;
   choices.batch_invariant = options.batch_invariant;
-  const auto ways = bench_plans(product.plan.problem, product.plan.device, choices,
-                                parse_configs(options.configs));
-  if (!ways) throw InputError(ways.refusal());
+  const auto ways = taken(bench_plans(product.plan.problem, product.plan.device, choices,
+                                      parse_configs(options.configs)));
   nlohmann::ordered_json json;
   json["device"] = product.plan.device.name;
   json["configs"] = nlohmann::ordered_json::array();
   std::string text = "predicted us  learnt us  cost us  config\n";
-  for (const Plan& way : *ways) {
+  for (const Plan& way : ways) {
     const auto made = predicted_by_counts(way, product.job.lengths());
     const double us = made ? 1e6 * made->time.seconds : 0;
     const auto learnt = learnt_seconds(way);

@@ -1,14 +1,15 @@
 #include "cli/commands/predict/predict_kernel_command.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/gemm/shared_options.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/predict/sample_work.h"
 #include "cli/commands/values.h"
+#include "cli/files/printable.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/known_devices.h"
@@ -22,13 +23,9 @@ const KernelFacts& kernel_named(const std::string& name) {
 }
 
 std::string counts_text(const CostCounts& counts) {
-  std::string all;
-  for (const auto& [key, count] : counts) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.4g ", count);
-    all += (all.empty() ? "" : ", ") + (number + cost_name(key));
-  }
-  return all.empty() ? "nothing" : all;
+  if (counts.empty()) return "nothing";
+  return joined(counts, ", ", ", ",
+                [](const auto& one) { return format("%.4g ", one.second) + cost_name(one.first); });
 }
 
 nlohmann::ordered_json counts_json(const CostCounts& counts) {
@@ -44,27 +41,20 @@ void print_text(const KernelFacts& kernel, const KernelWork& work, const Machine
                 std::ostream& out) {
   const Costs costs(machine);
   const TilePhases phases = phases_of(work, costs, kDepth);
-  char text[160];
-  std::snprintf(
-      text, sizeof text,
+  out << format(
       "%s on %s: k_tile %.0f clocks, a tile of %g of them %.0f more, start and end %.0f\n",
       kernel.name.c_str(), machine.name.c_str(), phases.k_tile, kDepth, phases.between,
       phases.first);
-  out << text;
   const auto lines = [&](const std::string& what, const std::vector<CostCounts>& ways) {
     out << what << ", the longest of\n";
     for (const CostCounts& way : ways) {
-      std::snprintf(text, sizeof text, "  %7.0f clocks: ", costs.clocks(way));
-      out << text << counts_text(way) << "\n";
+      out << format("  %7.0f clocks: ", costs.clocks(way)) << counts_text(way) << "\n";
     }
   };
   lines("a k_tile among many", work.k_tile);
-  std::snprintf(text, sizeof text, "one more tile of %g k_tiles", work.shallow);
-  lines(text, work.shallow_tile);
-  std::snprintf(text, sizeof text, "one more tile of %g", work.deep);
-  lines(text, work.deep_tile);
-  std::snprintf(text, sizeof text, "a run of %d tiles of %g", work.tiles, work.shallow);
-  lines(text, work.run);
+  lines(format("one more tile of %g k_tiles", work.shallow), work.shallow_tile);
+  lines(format("one more tile of %g", work.deep), work.deep_tile);
+  lines(format("a run of %d tiles of %g", work.tiles, work.shallow), work.run);
   out << "all that a CTA does for a k_tile\n  " << counts_text(work.all_of_k_tile)
       << "\nand for a tile beside them\n  " << counts_text(work.all_of_tile) << "\n";
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -15,6 +14,7 @@
 #include "cli/files/output_file.h"
 #include "cli/files/times_file.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/families/floor.h"
 #include "warpwright/plan/families/learnt.h"
@@ -128,16 +128,12 @@ std::string text_of(const std::map<std::string, KindOfTimes>& all) {
   text +=
       "  products   ways  error: floor learnt  regret, worst: plan         floor        learnt\n";
   for (const auto& [name, j] : all) {
-    char line[256];
     const auto percent = [&](double sum) { return 100 * sum / j.products; };
-    std::snprintf(line, sizeof line, "%-*s  %8d %6d        %5.1f%% %5.1f%%",
-                  static_cast<int>(width), name.c_str(), j.products, j.ways, percent(j.floor_error),
-                  percent(j.learnt_error));
-    text += line;
+    text += format("%-*s  %8d %6d        %5.1f%% %5.1f%%", static_cast<int>(width), name.c_str(),
+                   j.products, j.ways, percent(j.floor_error), percent(j.learnt_error));
     for (std::size_t i = 0; i < chooser_names.size(); ++i) {
-      std::snprintf(line, sizeof line, "%s%5.2f%% %5.1f%%", i == 0 ? "       " : "  ",
-                    percent(j.regret[i]), 100 * j.worst[i]);
-      text += line;
+      text += format("%s%5.2f%% %5.1f%%", i == 0 ? "       " : "  ", percent(j.regret[i]),
+                     100 * j.worst[i]);
     }
     text += "\n";
   }
@@ -160,15 +156,11 @@ nlohmann::ordered_json json_of(const std::map<std::string, KindOfTimes>& all) {
 }
 
 std::string features_line(const RecordedWay& way, const GemmProblem& p) {
-  char number[64];
-  std::snprintf(number, sizeof number, "\t%.4f\t%d\t%.4f", way.time->microseconds,
-                way.is_chosen ? 1 : 0, 1e6 * way.floor.seconds);
   std::string line = way.time->card + "\t" + shape_of(p) + "\t" + kind_of(p) + "\t" +
-                     way.time->configuration + number;
-  for (const double feature : way.floor.features) {
-    std::snprintf(number, sizeof number, "\t%.6g", feature);
-    line += number;
-  }
+                     way.time->configuration +
+                     format("\t%.4f\t%d\t%.4f", way.time->microseconds, way.is_chosen ? 1 : 0,
+                            1e6 * way.floor.seconds);
+  for (const double feature : way.floor.features) line += format("\t%.6g", feature);
   return line + "\n";
 }
 

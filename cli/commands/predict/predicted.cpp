@@ -1,8 +1,7 @@
 #include "cli/commands/predict/predicted.h"
 
-#include <cstdio>
-
 #include "cli/commands/gemm/gemm_arguments.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/machine_clocks.h"
@@ -86,12 +85,9 @@ std::optional<double> predicted_us(const Plan& plan, const std::vector<std::int6
 
 std::string prediction_words(const Plan& plan, const Prediction& p) {
   if (!(p.seconds > 0)) return "0.00 us: there is nothing to compute, so nothing is launched";
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "%.2f us, bounded by %s (%.0f TFLOP/s, %.2f TB/s, %.2f waves, %.2f GHz)",
+  return format("%.2f us, bounded by %s (%.0f TFLOP/s, %.2f TB/s, %.2f waves, %.2f GHz)",
                 1e6 * p.seconds, limit_name(p.limit), operations(plan.problem) / p.seconds * 1e-12,
                 p.memory_bytes / p.seconds * 1e-12, p.waves, p.clock_hz * 1e-9);
-  return text;
 }
 
 std::string certainty_line(const Plan& plan, const Prediction& p) {
@@ -99,12 +95,9 @@ std::string certainty_line(const Plan& plan, const Prediction& p) {
   if (!error) {
     return "  how sure: not known, as no measured product of this kind was held beside it\n";
   }
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "  sure to    %8.0f %%   in the mean, as measured products %s%s\n", 100 * *error,
+  return format("  sure to    %8.0f %%   in the mean, as measured products %s%s\n", 100 * *error,
                 plan.problem.packed ? "of packed weights" : "bounded by ",
                 plan.problem.packed ? "" : limit_name(p.limit));
-  return text;
 }
 
 nlohmann::ordered_json prediction_json(const Plan& plan, const Predicted& made) {

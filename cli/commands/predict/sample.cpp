@@ -104,10 +104,8 @@ std::int64_t least_rounds(const KernelFacts& kernel) {
   return kernel.schedule == kernel::Schedule::pingpong ? 2 : 1;
 }
 
-namespace {
-
-double run_of(const GemmOptions& o, const Plan& plan, std::shared_ptr<const MachineNumbers> numbers,
-              Work* work) {
+static double run_of(const GemmOptions& o, const Plan& plan,
+                     std::shared_ptr<const MachineNumbers> numbers, Work* work) {
   std::ostringstream silent;
   DeviceFacts facts = model_facts(*o.sms, plan.device.architecture);
   facts.numbers = std::move(numbers);
@@ -119,13 +117,10 @@ double run_of(const GemmOptions& o, const Plan& plan, std::shared_ptr<const Mach
   how.trace = &trace;
   how.check_order = false;
   how.work = work;
-  const Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
-  if (!report) throw InputError(report.refusal());
-  if (!report->clean()) throw RunError(Sentence{"The model found faults:\n" + report->text()});
+  const model::Report report = taken(device::launch_on_model(product.plan, product.operands, how));
+  if (!report.clean()) throw RunError(Sentence{"The model found faults:\n" + report.text()});
   return static_cast<double>(trace.end());
 }
-
-}  // namespace
 
 double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
                   std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work) {

@@ -37,16 +37,12 @@ bool note_fault(std::uintptr_t address) {
   return false;
 }
 
-namespace {
-
-void on_fault(int signal, siginfo_t* info, void* context) {
+static void on_fault(int signal, siginfo_t* info, void* context) {
   if (note_fault(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
   // Not ours: whoever was there before, or the default, once this returns.
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   sigaction(signal, &before, nullptr);
 }
-
-}  // namespace
 
 GuardedMemory::GuardedMemory(std::size_t bytes) : bytes_(whole_pages(bytes == 0 ? 1 : bytes)) {
   const int file = memfd_create("warpwright", MFD_CLOEXEC);

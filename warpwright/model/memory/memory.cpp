@@ -5,6 +5,7 @@
 
 #include "warpwright/atom/ldmatrix.h"
 #include "warpwright/model/parts.h"
+#include "warpwright/model/polling.h"
 #include "warpwright/model/report/timing.h"
 
 namespace warpwright::model {
@@ -367,11 +368,9 @@ void Machine::flag_written(Flag& flag, Site site) {
   flag.written = site;
 }
 
-namespace {
-
 // Where orders are explored: the current thread is about to write a word that others wait for or
 // draw from, when its turn has come.
-void note_write(std::uintptr_t word, const char* what, Site site) {
+static void note_write(std::uintptr_t word, const char* what, Site site) {
   Machine& m = machine();
   if (!m.explore) return;
   m.explore->may_touch(word);
@@ -379,8 +378,6 @@ void note_write(std::uintptr_t word, const char* what, Site site) {
   std::memcpy(&before, m.bytes_at(word), sizeof before);
   m.explore->writes(word, before, what, site);
 }
-
-}  // namespace
 
 void act::flag_set(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
@@ -404,35 +401,7 @@ void act::flag_clear(void* flag, Site site) {
 }
 
 std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {
-  Machine& m = machine();
-  m.maybe_yield();
-  m.spend(m.costs().global_access);
-  Flag& f = m.flag(flag, "a flag in global memory", site);
-  Thread* const self = &m.current();
-  const std::byte* const word = m.bytes_at(reinterpret_cast<std::uintptr_t>(flag));
-  const auto seen = [word] {
-    std::uint32_t now = 0;
-    std::memcpy(&now, word, sizeof now);
-    return now;
-  };
-  const Recorder::Wanted wanted{value, mask, false};
-  const auto at = reinterpret_cast<std::uintptr_t>(flag);
-  if (m.explore) m.explore->may_touch(at);
-  while ((seen() & mask) != value) {
-    if (m.explore) m.explore->blocks(at, wanted, "flag_wait", site);
-    f.waiting.push_back(self);
-    m.block({.kind = Wait::Kind::flag,
-             .site = site,
-             .cta = self->cta,
-             .word = reinterpret_cast<std::uintptr_t>(flag),
-             .now = word,
-             .value = value,
-             .mask = mask});
-    if (m.explore) m.explore->may_touch(at);
-  }
-  if (m.explore) m.explore->reads(at, &wanted, "flag_wait", site);
-  if (m.order) m.order->flag_waited(*self, f.order);
-  return seen();
+  return wait_for_word(flag, value, mask, false, "flag_wait", site);
 }
 
 std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site site) {
@@ -459,10 +428,8 @@ std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site s
   return before;
 }
 
-namespace {
-
 // Where a word of so many bytes lies that the thread updates at once.
-std::byte* updated(void* word, int bytes, const std::string& operation, Site site) {
+static std::byte* updated(void* word, int bytes, const std::string& operation, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   const auto at = reinterpret_cast<std::uintptr_t>(word);
@@ -475,8 +442,6 @@ std::byte* updated(void* word, int bytes, const std::string& operation, Site sit
   if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
   return m.bytes_at(at);
 }
-
-}  // namespace
 
 std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   std::byte* const at = updated(counter, sizeof *counter, "an atomic increment", site);
@@ -581,13 +546,9 @@ void act::sync_warp(Site site) {
   });
 }
 
-namespace {
-
-Together together_with_unit(const char* what) {
+static Together together_with_unit(const char* what) {
   return {.what = what, .queues = true};
 }
-
-}  // namespace
 
 void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site) {
   MatrixLane self{&machine().current(), row, to, {}};

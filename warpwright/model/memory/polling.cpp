@@ -34,28 +34,34 @@ std::uint32_t flag_load(void* flag, Site site) {
   return value_of(word);
 }
 
-std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
+std::uint32_t wait_for_word(void* flag, std::uint32_t value, std::uint32_t mask, bool any_other,
+                            const char* what, Site site) {
   Machine& m = machine();
   const auto [f, word] = looked_at(flag, site);
   Thread* const self = &m.current();
-  const Recorder::Wanted other{seen, ~0U, true};
+  const Recorder::Wanted wanted{value, mask, any_other};
   const auto at = reinterpret_cast<std::uintptr_t>(flag);
   if (m.explore) m.explore->may_touch(at);
-  while (value_of(word) == seen) {
-    if (m.explore) m.explore->blocks(at, other, "flag_load", site);
+  while (((value_of(word) & mask) == value) == any_other) {
+    if (m.explore) m.explore->blocks(at, wanted, what, site);
     f->waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag,
              .site = site,
              .cta = self->cta,
-             .word = reinterpret_cast<std::uintptr_t>(flag),
+             .word = at,
              .now = word,
-             .value = seen,
-             .any_other = true});
+             .value = value,
+             .mask = mask,
+             .any_other = any_other});
     if (m.explore) m.explore->may_touch(at);
   }
-  if (m.explore) m.explore->reads(at, &other, "flag_load", site);
+  if (m.explore) m.explore->reads(at, &wanted, what, site);
   if (m.order) m.order->flag_waited(*self, f->order);
   return value_of(word);
+}
+
+std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
+  return wait_for_word(flag, seen, ~0U, true, "flag_load", site);
 }
 
 void flag_store(void* flag, std::uint32_t value, Site site) {

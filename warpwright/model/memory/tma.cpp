@@ -504,10 +504,8 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   start_load(load, cta, cta, std::make_shared<std::vector<std::byte>>());
 }
 
-namespace {
-
 // What a store through this map at these coordinates would trap on, or leave open.
-void check_store(const Copy& store, std::span<const int> coords, Site site) {
+static void check_store(const Copy& store, std::span<const int> coords, Site site) {
   Machine& m = machine();
   const std::string who = m.who(m.current()) + ": " + store.what();
   const bool loads_only = store.map.padded && store.map.element_bits == 4;
@@ -538,8 +536,6 @@ void check_store(const Copy& store, std::span<const int> coords, Site site) {
             site);
   }
 }
-
-}  // namespace
 
 void tensor_store(const TensorMap& map, std::span<const int> coords, CopyMode mode,
                   std::uint32_t source, bool reduce_add, Site site) {

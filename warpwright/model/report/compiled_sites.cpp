@@ -33,13 +33,9 @@ extern "C" {
 #endif
 
 namespace warpwright::model {
-namespace {
-
-bool is_word_part(char c) {
+static bool is_word_part(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
-
-}  // namespace
 
 std::vector<CompiledSite> compiled_sites() {
   std::vector<CompiledSite> all;

@@ -1,11 +1,11 @@
 // A hang: who waits for what, and which of them is the cause of the others.
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string_view>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 
@@ -444,11 +444,7 @@ const Thread* hanging_sender(const Cta& cta, const MBarrier& bar) {
 }  // namespace
 
 std::string Machine::flag_text(const Wait& wait) const {
-  const auto hex = [](std::uint32_t value) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%x", value);
-    return std::string(text);
-  };
+  const auto hex = [](std::uint32_t value) { return format("0x%x", value); };
   std::string text = "a flag in global memory";
   for (const Allocation& a : allocations()) {
     const auto base = reinterpret_cast<std::uintptr_t>(a.base);

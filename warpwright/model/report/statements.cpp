@@ -43,6 +43,22 @@ std::uint16_t changed_mask(const Mutation* mutation, unsigned mask) {
   return static_cast<std::uint16_t>(mask);
 }
 
+// Carries out what a mutation leaves: for another lane, or twice, where it says so.
+template <class Act>
+void carry_out(const Mutation* broken, const Act& act) {
+  Machine& m = machine();
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+  if (repeated(broken)) act();
+}
+
+// The same where it may be dropped; others may run in its place.
+template <class Act>
+void unless_dropped(const Mutation* broken, const Act& act) {
+  if (dropped(broken)) return machine().maybe_yield();
+  carry_out(broken, act);
+}
+
 // The live barrier at `address`, or null.
 const MBarrier* barrier_at(std::uint32_t address) {
   const Cluster& cluster = *machine().current().cta->cluster;
@@ -87,13 +103,9 @@ void Machine::as_other(int index, const std::function<void()>& act) {
 }
 
 void mbarrier_init(std::uint32_t address, int count, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::mbarrier_init, site, "", count);
+  const Mutation* broken = machine().sync(SyncKind::mbarrier_init, site, "", count);
   if (dropped(broken)) return;
-  const auto act = [&] { act::mbarrier_init(address, count + change(broken), site); };
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
-  if (repeated(broken)) act();
+  carry_out(broken, [&] { act::mbarrier_init(address, count + change(broken), site); });
 }
 
 void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
@@ -108,8 +120,7 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   if (dropped(broken)) return;
   if (is(broken, Broken::bytes_up) || is(broken, Broken::bytes_first)) bytes += 16;
   if (is(broken, Broken::bytes_down)) bytes -= 16;
-  act::mbarrier_expect(address, bytes, site);
-  if (repeated(broken)) act::mbarrier_expect(address, bytes, site);
+  carry_out(broken, [&] { act::mbarrier_expect(address, bytes, site); });
 }
 
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site) {
@@ -153,23 +164,13 @@ void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site) {
 }
 
 void fence_mbarrier_init(Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::fence_mbarrier_init, site);
-  if (dropped(broken)) return;
-  if (is(broken, Broken::other_lane)) {
-    return m.as_other(m.current().index ^ 1, [&] { act::fence_mbarrier_init(site); });
-  }
-  act::fence_mbarrier_init(site);
+  const Mutation* broken = machine().sync(SyncKind::fence_mbarrier_init, site);
+  if (!dropped(broken)) carry_out(broken, [&] { act::fence_mbarrier_init(site); });
 }
 
 void fence_proxy_async(Space space, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::fence_proxy_async, site);
-  if (dropped(broken)) return m.maybe_yield();
-  if (is(broken, Broken::other_lane)) {
-    return m.as_other(m.current().index ^ 1, [&] { act::fence_proxy_async(space, site); });
-  }
-  act::fence_proxy_async(space, site);
+  unless_dropped(machine().sync(SyncKind::fence_proxy_async, site),
+                 [&] { act::fence_proxy_async(space, site); });
 }
 
 void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
@@ -184,42 +185,30 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mod
 }
 
 void bulk_commit(Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::bulk_commit, site);
-  if (dropped(broken)) return;
-  if (is(broken, Broken::other_lane))
-    return m.as_other(m.current().index ^ 1, [&] { act::bulk_commit(site); });
-  act::bulk_commit(site);
+  const Mutation* broken = machine().sync(SyncKind::bulk_commit, site);
+  if (!dropped(broken)) carry_out(broken, [&] { act::bulk_commit(site); });
 }
 
 void bulk_wait(int pending, bool read_only, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::bulk_wait, site, "", pending);
+  const Mutation* broken = machine().sync(SyncKind::bulk_wait, site, "", pending);
   if (dropped(broken)) return;
   act::bulk_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), read_only, site);
 }
 
 void copy_async_commit(Site site) {
-  const Mutation* broken = machine().sync(SyncKind::copy_commit, site);
-  if (dropped(broken)) return;
+  if (dropped(machine().sync(SyncKind::copy_commit, site))) return;
   act::copy_async_commit();
 }
 
 void copy_async_wait(int pending, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::copy_wait, site, "", pending);
-  if (dropped(broken)) return m.maybe_yield();
-  act::copy_async_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0));
+  const Mutation* broken = machine().sync(SyncKind::copy_wait, site, "", pending);
+  unless_dropped(broken,
+                 [&] { act::copy_async_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0)); });
 }
 
 void copy_async_arrive(std::uint32_t barrier, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::copy_arrive, site, barrier_name(barrier));
-  if (dropped(broken)) return m.maybe_yield();
-  const auto act = [&] { act::copy_async_arrive(barrier, site); };
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
-  if (repeated(broken)) act();
+  unless_dropped(machine().sync(SyncKind::copy_arrive, site, barrier_name(barrier)),
+                 [&] { act::copy_async_arrive(barrier, site); });
 }
 
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site) {
@@ -239,12 +228,7 @@ void release_map(TensorMap* to, std::uint32_t from, Site site) {
 }
 
 void acquire_map(const TensorMap* map, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::map_acquire, site);
-  if (dropped(broken)) return m.maybe_yield();
-  const auto act = [&] { act::acquire_map(map, site); };
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
+  unless_dropped(machine().sync(SyncKind::map_acquire, site), [&] { act::acquire_map(map, site); });
 }
 
 void wgmma_fence(Site site) {
@@ -283,26 +267,14 @@ void tcgen05_relinquish(int ctas, Site site) {
   act::tcgen05_relinquish(ctas, effective, site);
 }
 
-namespace {
-
-// A tcgen05 instruction of one thread that needs no barrier.
-template <class Act>
-void by_one_thread(SyncKind kind, Site site, const Act& act) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(kind, site, "", 0);
-  if (dropped(broken)) return m.maybe_yield();
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
-}
-
-}  // namespace
-
 void tcgen05_copy(const TmemCopyRequest& request, Site site) {
-  by_one_thread(SyncKind::tmem_copy, site, [&] { act::tcgen05_copy(request, site); });
+  unless_dropped(machine().sync(SyncKind::tmem_copy, site),
+                 [&] { act::tcgen05_copy(request, site); });
 }
 
 void tcgen05_shift(std::uint32_t address, int ctas, Site site) {
-  by_one_thread(SyncKind::tmem_shift, site, [&] { act::tcgen05_shift(address, ctas, site); });
+  unless_dropped(machine().sync(SyncKind::tmem_shift, site),
+                 [&] { act::tcgen05_shift(address, ctas, site); });
 }
 
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
@@ -313,20 +285,12 @@ void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Si
   if (dropped(broken)) return m.maybe_yield();
   const std::uint16_t mask = changed_mask(broken, multicast);
   if (mask == 0 && multicast != 0) return m.maybe_yield();
-  const auto act = [&] { act::tcgen05_commit(barrier, mask, ctas, site); };
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
-  if (repeated(broken)) act();
+  carry_out(broken, [&] { act::tcgen05_commit(barrier, mask, ctas, site); });
 }
 
 void tcgen05_fence(bool before, Site site) {
-  Machine& m = machine();
-  const Mutation* broken =
-      m.sync(before ? SyncKind::tensor_fence_before : SyncKind::tensor_fence_after, site);
-  if (dropped(broken)) return m.maybe_yield();
-  const auto act = [&] { act::tcgen05_fence(before, site); };
-  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
-  act();
+  const SyncKind kind = before ? SyncKind::tensor_fence_before : SyncKind::tensor_fence_after;
+  unless_dropped(machine().sync(kind, site), [&] { act::tcgen05_fence(before, site); });
 }
 
 void tcgen05_wait(bool loads, bool registers, Site site) {
@@ -339,12 +303,9 @@ void tcgen05_wait(bool loads, bool registers, Site site) {
 }
 
 void try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast, Site site) {
-  Machine& m = machine();
-  const Mutation* broken =
-      m.sync(SyncKind::try_cancel, site, barrier_name(barrier), multicast ? 1 : 0);
-  if (dropped(broken)) return m.maybe_yield();
-  act::try_cancel(answer, barrier, multicast, site);
-  if (repeated(broken)) act::try_cancel(answer, barrier, multicast, site);
+  unless_dropped(
+      machine().sync(SyncKind::try_cancel, site, barrier_name(barrier), multicast ? 1 : 0),
+      [&] { act::try_cancel(answer, barrier, multicast, site); });
 }
 
 void named_barrier(int id, int threads, bool wait, Site site) {
@@ -361,15 +322,12 @@ void cluster_arrive(bool release, Site site) {
 }
 
 void cluster_wait(Site site) {
-  const Mutation* broken = machine().sync(SyncKind::cluster_wait, site, "", 0, true);
-  if (dropped(broken)) return;
+  if (dropped(machine().sync(SyncKind::cluster_wait, site, "", 0, true))) return;
   act::cluster_wait(site);
 }
 
 void sync_warp(Site site) {
-  Machine& m = machine();
-  if (dropped(m.sync(SyncKind::warp_sync, site))) return m.maybe_yield();
-  act::sync_warp(site);
+  unless_dropped(machine().sync(SyncKind::warp_sync, site), [&] { act::sync_warp(site); });
 }
 
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site) {
@@ -381,11 +339,8 @@ std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site) {
 }
 
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site) {
-  Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::store_async, site, barrier_name(barrier));
-  if (dropped(broken)) return m.maybe_yield();
-  act::store_async(to, value, barrier, site);
-  if (repeated(broken)) act::store_async(to, value, barrier, site);
+  unless_dropped(machine().sync(SyncKind::store_async, site, barrier_name(barrier)),
+                 [&] { act::store_async(to, value, barrier, site); });
 }
 
 void launch_dependents(Site site) {
@@ -394,21 +349,16 @@ void launch_dependents(Site site) {
 }
 
 void wait_for_grids(Site site) {
-  Machine& m = machine();
-  if (dropped(m.sync(SyncKind::grid_wait, site))) return m.maybe_yield();
-  act::wait_for_grids(site);
+  unless_dropped(machine().sync(SyncKind::grid_wait, site), [&] { act::wait_for_grids(site); });
 }
 
 void flag_clear(void* flag, Site site) {
-  Machine& m = machine();
-  if (dropped(m.sync(SyncKind::flag_clear, site))) return m.maybe_yield();
-  act::flag_clear(flag, site);
+  unless_dropped(machine().sync(SyncKind::flag_clear, site), [&] { act::flag_clear(flag, site); });
 }
 
 void flag_set(void* flag, std::uint32_t value, Site site) {
-  Machine& m = machine();
-  if (dropped(m.sync(SyncKind::flag_set, site))) return m.maybe_yield();
-  act::flag_set(flag, value, site);
+  unless_dropped(machine().sync(SyncKind::flag_set, site),
+                 [&] { act::flag_set(flag, value, site); });
 }
 
 std::uint32_t flag_count(void* flag, std::uint32_t by, Site site) {

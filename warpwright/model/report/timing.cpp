@@ -256,10 +256,8 @@ void Machine::sleep_until(Moment time, const char* why) {
   if (self.track >= 0) builder_.end(self.track, self.clock);
 }
 
-namespace {
-
 // Rows of a load's box that lie outside its matrix.
-int rows_outside(const Copy& copy) {
+static int rows_outside(const Copy& copy) {
   if (copy.mode == CopyMode::rows) return 0;
   std::int64_t inside = 1;
   int rows = 1;
@@ -273,8 +271,6 @@ int rows_outside(const Copy& copy) {
   }
   return rows - static_cast<int>(inside);
 }
-
-}  // namespace
 
 // A pipe takes its operations in the order in which they come and moves one at a time. A load's
 // data arrive between start and stop; a store reads shared memory at stop.
