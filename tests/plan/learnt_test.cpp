@@ -108,6 +108,7 @@ TEST(Floors, AreOfProductsThatWereMeasured) {
 
 // Products that had no part in it, as their own times show it.
 TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
+  if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const auto times = parse_times(unpacked(WARPWRIGHT_SOURCE "/bench/times.tsv.gz"));
   ASSERT_TRUE(times) << times.reason();
   const std::vector<std::string>& held = built_correction().held_out();

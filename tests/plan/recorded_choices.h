@@ -10,6 +10,7 @@
 
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
+#include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/times.h"
 
@@ -23,6 +24,16 @@ inline std::string unpacked(const std::string& path) {
   char part[1 << 16];
   for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
   return ::pclose(pipe) == 0 ? text : std::string();
+}
+
+/// Plans of other builds choose among other kernels.
+inline bool is_usual_build() {
+  const auto has = [](Rows rows, bool common) {
+    const auto& all = hopper_kernels(rows);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& row) { return row.common == common; });
+  };
+  return !has(Rows::built, false) && !has(Rows::missing, true);
 }
 
 /// What recorded times say of the ways that are chosen today, in sentences.

@@ -162,16 +162,6 @@ TEST(RecordedChoices, WaysThatAreGoneOrNewAreSaidAndAnUntimedChoiceIsAFault) {
                                           " has no recorded time; record again: script/on_gpu run");
 }
 
-// Plans of other builds choose among other kernels.
-bool is_usual_build() {
-  const auto has = [](Rows rows, bool common) {
-    const auto& all = hopper_kernels(rows);
-    return std::any_of(all.begin(), all.end(),
-                       [&](const auto& row) { return row.common == common; });
-  };
-  return !has(Rows::built, false) && !has(Rows::missing, true);
-}
-
 TEST(RecordedChoices, AreNoSlowerThanWhenTheyWereRecorded) {
   if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const std::string path = WARPWRIGHT_SOURCE "/bench/times.tsv.gz";

@@ -1,5 +1,5 @@
 // Clocks of kernels on one machine, by the counts that are kept of them: what the costs of plans
-// are made of where no fit is, and a second opinion where one is. Internal to plan/.
+// are made of where no fit is. Internal to plan/.
 #pragma once
 
 #include <optional>

@@ -25,6 +25,7 @@ class Floored {
         p_(plan.problem),
         f_(plan.facts()),
         m_(machine),
+        numbers_(numbers_of(plan.device)),
         hz_(working_clock(machine)),
         swapped_(f_.swap_ab),
         rows_(static_cast<double>(swapped_ ? p_.n() : p_.m())),
@@ -51,22 +52,22 @@ class Floored {
     Floor f;
     const double rounds = this->rounds();
     const double deep = std::ceil(k_tiles_ / (plan_.cluster_k * sharers_)) * rounds * sharing_;
-    const MachineNumbers& numbers = numbers_of(plan_.device);
     // Until the first operands are there, and from the last store to the next launch.
     const double once =
-        (numbers.start_clocks + numbers.cold_start_clocks + numbers.first_operand_clocks +
-         numbers.tma_store_done_clocks + numbers.exit_clocks) /
+        (numbers_.start_clocks + numbers_.cold_start_clocks + numbers_.first_operand_clocks +
+         numbers_.tma_store_done_clocks + numbers_.exit_clocks) /
         hz_;
     // CTAs of a cluster wait for each other at both ends.
-    const double together = plan_.cluster_ctas() > 1 ? 2 * numbers.cluster_barrier_clocks / hz_ : 0;
+    const double together =
+        plan_.cluster_ctas() > 1 ? 2 * numbers_.cluster_barrier_clocks / hz_ : 0;
     f.start = m_.launch_seconds + once + together;
     f.tensor = deep * tensor_clocks() / hz_;
     f.shared = deep * shared_clocks() / hz_;
     f.port = deep * port_clocks() / hz_;
-    f.requests = lines() / (m_.l2_lines_per_second);
+    f.requests = lines() / m_.l2_lines_per_second;
     f.memory = moved_bytes(p_) / kernel_memory_rate(m_, plan_.device);
-    f.cold = cold_bytes() / numbers_of(plan_.device).cold_bytes_per_second;
-    f.ring = deep / sharing_ / f_.stages * numbers_of(plan_.device).tma_load_clocks / hz_;
+    f.cold = cold_bytes() / numbers_.cold_bytes_per_second;
+    f.ring = deep / sharing_ / f_.stages * numbers_.tma_load_clocks / hz_;
     const double store = store_clocks() / hz_;
     const bool turns = f_.schedule == kernel::Schedule::pingpong;
     const double stores = turns ? 1 : std::max(1.0, std::ceil(rounds));
@@ -163,10 +164,8 @@ class Floored {
   [[nodiscard]] double exchange_seconds(double rounds) const {
     const double sums = 4.0 * f_.tile.m * f_.tile.n;
     if (plan_.cluster_k > 1) {
-      const MachineNumbers& n = numbers_of(plan_.device);
-      return (n.cluster_barrier_clocks + n.dsmem_clocks +
-              sums / n.dsmem_bytes_per_clock / plan_.cluster_k) /
-             hz_;
+      const double sent = sums / plan_.cluster_k / numbers_.dsmem_bytes_per_clock;
+      return (numbers_.cluster_barrier_clocks + numbers_.dsmem_clocks + sent) / hz_;
     }
     double bytes = 0;
     if (sharers_ > 1) bytes = 2 * (1 - 1 / sharers_) * sums;
@@ -225,6 +224,7 @@ class Floored {
   const GemmProblem& p_;
   const KernelFacts& f_;
   const PredictionMachine& m_;
+  const MachineNumbers& numbers_;
   double hz_;
   bool swapped_;
   double rows_, columns_;  // of the product as the kernel has it
