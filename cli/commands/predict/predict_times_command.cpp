@@ -127,7 +127,8 @@ std::string text_of(const std::map<std::string, KindOfTimes>& all) {
   std::string text(width, ' ');
   text +=
       "  products   ways  error: floor learnt  regret, worst: plan         floor        learnt\n";
-  for (const auto& [name, j] : all) {
+  for (const auto& [name, of_kind] : all) {
+    const KindOfTimes& j = of_kind;
     const auto percent = [&](double sum) { return 100 * sum / j.products; };
     text += format("%-*s  %8d %6d        %5.1f%% %5.1f%%", static_cast<int>(width), name.c_str(),
                    j.products, j.ways, percent(j.floor_error), percent(j.learnt_error));

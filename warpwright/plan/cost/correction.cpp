@@ -17,68 +17,90 @@ bool read_number(std::string_view text, double& number) {
 
 }  // namespace
 
-Result<Correction> Correction::parse(std::string_view text, std::span<const char* const> features) {
-  Correction made;
-  int line_number = 0;
-  const auto refused = [&](const std::string& what) {
-    return refuse(RefusalCode::bad_value, "line ", line_number, " of the correction: ", what);
-  };
-  // Reads a subtree; returns the fault, or nothing.
-  const auto read_tree = [&](auto& self, std::string_view& words) -> std::string {
+// Reads the text of a correction. A function that returns a text returns the fault, or "".
+class CorrectionReader {
+ public:
+  CorrectionReader(std::string_view text, std::span<const char* const> features)
+      : text_(text), features_(features) {}
+
+  Result<Correction> read() {
+    std::string fault;
+    while (!text_.empty() && fault.empty()) {
+      std::string_view line = cut(text_, '\n');
+      ++number_;
+      if (!line.empty()) fault = read_line(line);
+    }
+    if (fault.empty() && made_.roots_.empty()) fault = "it has no tree";
+    if (fault.empty()) return std::move(made_);
+    return refuse(RefusalCode::bad_value, "line ", number_, " of the correction: ", fault);
+  }
+
+ private:
+  std::string read_line(std::string_view line) {
+    const std::string_view word = cut(line, ' ');
+    if (word == "warpwright-correction") {
+      is_known_ = true;
+      return line == "1" ? "" : "its version is " + std::string(line) + ", not 1";
+    }
+    if (!is_known_) return "it does not begin with warpwright-correction 1";
+    if (word == "features") return read_features(line);
+    if (word == "tree" && names_features_) {
+      made_.roots_.push_back(static_cast<std::int32_t>(made_.nodes_.size()));
+      std::string fault = read_tree(line);
+      return !fault.empty() || line.empty() ? fault : "words follow a tree";
+    }
+    if (word == "held-out") {
+      while (!line.empty()) made_.held_out_.emplace_back(cut(line, ' '));
+      return "";
+    }
+    return word == "times" ? "" : "\"" + std::string(word) + "\" is none of its lines";
+  }
+
+  std::string read_features(std::string_view line) {
+    for (const char* name : features_) {
+      if (const std::string_view has = cut(line, ' '); has != name) {
+        return "\"" + std::string(has) + "\" stands for the feature " + name;
+      }
+    }
+    names_features_ = true;
+    return line.empty() ? "" : "more features than " + std::to_string(features_.size());
+  }
+
+  std::string read_tree(std::string_view& words) {
     const std::string_view word = cut(words, ' ');
-    Node node;
+    Correction::Node node;
     if (word.starts_with('=')) {
       if (!read_number(word.substr(1), node.number) || std::abs(node.number) > kMostLeaf) {
         return "\"" + std::string(word) + "\" is no leaf of a tree";
       }
-      made.nodes_.push_back(node);
-      return {};
+      made_.nodes_.push_back(node);
+      return "";
     }
     std::string_view limit = word;
     double feature = 0;
-    if (!read_number(cut(limit, ':'), feature) || feature < 0 || feature != std::floor(feature) ||
-        feature >= static_cast<double>(features.size()) || !read_number(limit, node.number)) {
+    const bool is_feature = read_number(cut(limit, ':'), feature) && feature >= 0 &&
+                            feature == std::floor(feature) &&
+                            feature < static_cast<double>(features_.size());
+    if (!is_feature || !read_number(limit, node.number)) {
       return "\"" + std::string(word) + "\" is no question of a tree";
     }
     node.feature = static_cast<std::int32_t>(feature);
-    const std::size_t at = made.nodes_.size();
-    made.nodes_.push_back(node);
-    if (std::string fault = self(self, words); !fault.empty()) return fault;
-    made.nodes_[at].no = static_cast<std::int32_t>(made.nodes_.size());
-    return self(self, words);
-  };
-  bool is_known = false;
-  bool names_features = false;
-  while (!text.empty()) {
-    std::string_view line = cut(text, '\n');
-    ++line_number;
-    if (line.empty()) continue;
-    const std::string_view word = cut(line, ' ');
-    if (word == "warpwright-correction") {
-      if (line != "1") return refused("its version is " + std::string(line) + ", not 1");
-      is_known = true;
-    } else if (!is_known) {
-      return refused("it does not begin with warpwright-correction 1");
-    } else if (word == "features") {
-      for (const char* name : features) {
-        if (const std::string_view has = cut(line, ' '); has != name) {
-          return refused("\"" + std::string(has) + "\" stands for the feature " + name);
-        }
-      }
-      if (!line.empty()) return refused("more features than " + std::to_string(features.size()));
-      names_features = true;
-    } else if (word == "held-out") {
-      while (!line.empty()) made.held_out_.emplace_back(cut(line, ' '));
-    } else if (word == "tree" && names_features) {
-      made.roots_.push_back(static_cast<std::int32_t>(made.nodes_.size()));
-      if (std::string fault = read_tree(read_tree, line); !fault.empty()) return refused(fault);
-      if (!line.empty()) return refused("words follow a tree");
-    } else if (word != "times") {
-      return refused("\"" + std::string(word) + "\" is none of its lines");
-    }
+    const std::size_t at = made_.nodes_.size();
+    made_.nodes_.push_back(node);
+    if (std::string fault = read_tree(words); !fault.empty()) return fault;
+    made_.nodes_[at].no = static_cast<std::int32_t>(made_.nodes_.size());
+    return read_tree(words);
   }
-  if (made.roots_.empty()) return refused("it has no tree");
-  return made;
+
+  std::string_view text_;
+  std::span<const char* const> features_;
+  Correction made_;
+  int number_ = 0;
+  bool is_known_ = false, names_features_ = false;
+};
+
+Result<Correction> Correction::parse(std::string_view text, std::span<const char* const> features) {
+  return CorrectionReader(text, features).read();
 }
 
 double Correction::factor(std::span<const double> features) const {

@@ -34,6 +34,8 @@ class Correction {
   [[nodiscard]] const std::vector<std::string>& held_out() const { return held_out_; }
 
  private:
+  friend class CorrectionReader;
+
   struct Node {
     std::int32_t feature = -1;  // -1 at a leaf
     std::int32_t no = 0;        // where the subtree for no begins; that for yes is the next node
