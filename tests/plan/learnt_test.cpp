@@ -70,7 +70,7 @@ TEST(Floors, SayWhichUnitALimitIs) {
   const auto floor = [&](std::int64_t m, std::int64_t n, std::int64_t k, PlanChoices choices = {}) {
     const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), device, choices);
     EXPECT_TRUE(made) << made.reason();
-    return *floor_of(*made, prediction_machine(device));
+    return *floor_of(*made);
   };
   const Floor large = floor(8192, 8192, 8192);
   EXPECT_GT(large.tensor, 0.9 * large.seconds);
@@ -111,7 +111,6 @@ TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
   if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const auto times = parse_times(unpacked(WARPWRIGHT_SOURCE "/bench/times.tsv.gz"));
   ASSERT_TRUE(times) << times.reason();
-  const std::vector<std::string>& held = built_correction().held_out();
   std::map<std::string, std::map<std::string, std::vector<const MeasuredTime*>>> by_card;
   for (const MeasuredTime& time : *times) by_card[time.card][time.product].push_back(&time);
   double floors_above = 0;
@@ -123,9 +122,7 @@ TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
     int near = 0;
     for (const auto& [text, rows] : products) {
       const GemmProblem p = *parse_problem(text);
-      const std::string shape =
-          std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
-      const bool is_held = std::find(held.begin(), held.end(), shape) != held.end();
+      const bool is_held = is_held_out(p);
       std::map<std::string, double> took;
       double best = 1e9;
       for (const MeasuredTime* row : rows) {
@@ -138,7 +135,7 @@ TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
         const auto found = took.find(configuration_text(way));
         if (found == took.end()) continue;
         ++all;
-        const auto floor = floor_of(way, prediction_machine(device));
+        const auto floor = floor_of(way);
         ASSERT_TRUE(floor);
         floors_above += 1e6 * floor->seconds > 1.1 * found->second ? 1 : 0;
         if (!is_held || found->second > 1.3 * best) continue;

@@ -82,8 +82,7 @@ TEST(MachinePlans, DenseProductsWeighCostsAndLearntTimes) {
     const DeviceFacts device = *known_facts(name);
     const GemmProblem p = dense(extent(random), 8 * extent(random), 16 * extent(random),
                                 i % 4 < 2 ? DType::bf16 : DType::e4m3);
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + name + ", " + std::to_string(p.m()) + "x" +
-                 std::to_string(p.n()) + "x" + std::to_string(p.k()));
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + name + ", " + shape_text(p));
     const auto all = must(candidates(p, device));
     std::vector<Plan> by_cost = *all;
     std::stable_sort(by_cost.begin(), by_cost.end(),

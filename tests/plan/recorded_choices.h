@@ -11,6 +11,7 @@
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/times.h"
 
@@ -82,9 +83,7 @@ class ChoiceJudge {
       judged_.untimed.push_back(first.product + ": " + problem.reason() + "; " + kAgain);
       return;
     }
-    const std::string name = first.card + ", " + std::to_string(problem->m()) + "x" +
-                             std::to_string(problem->n()) + "x" + std::to_string(problem->k()) +
-                             ", " + formula(*problem) +
+    const std::string name = first.card + ", " + shape_text(*problem) + ", " + formula(*problem) +
                              (first.lengths == "-" ? "" : ", lengths " + first.lengths);
     const MachineNumbers* const machine = machine_of_card(first.card);
     if (machine == nullptr) {

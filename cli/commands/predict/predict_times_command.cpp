@@ -47,10 +47,6 @@ struct RecordedWay {
   double learnt_us = 0;
 };
 
-std::string shape_of(const GemmProblem& p) {
-  return std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
-}
-
 std::string kind_of(const GemmProblem& p) {
   const std::string kind(numeric::word(p.a.dtype));
   if (p.scaling == Scaling::blockwise) return kind + " blockwise";
@@ -74,15 +70,13 @@ RecordedWays recorded_ways(std::span<const MeasuredTime> times, const GemmProble
   for (const Plan& plan : plans) named.emplace(configuration_text(plan), &plan);
   for (const MeasuredTime& time : times) {
     const auto found = named.find(time.configuration);
-    const auto floor = found == named.end()
-                           ? std::nullopt
-                           : floor_of(*found->second, prediction_machine(found->second->device));
+    const auto floor = found == named.end() ? std::nullopt : floor_of(*found->second);
     if (!floor) {
       ++ways.unknown;
       continue;
     }
-    const double learnt = floor->seconds * built_correction().factor(floor->features);
-    ways.all.push_back({&time, found->second == plans.data(), *floor, 1e6 * learnt});
+    ways.all.push_back(
+        {&time, found->second == plans.data(), *floor, 1e6 * learnt_seconds(*floor)});
   }
   return ways;
 }
@@ -157,7 +151,7 @@ nlohmann::ordered_json json_of(const std::map<std::string, KindOfTimes>& all) {
 }
 
 std::string features_line(const RecordedWay& way, const GemmProblem& p) {
-  std::string line = way.time->card + "\t" + shape_of(p) + "\t" + kind_of(p) + "\t" +
+  std::string line = way.time->card + "\t" + shape_text(p) + "\t" + kind_of(p) + "\t" +
                      way.time->configuration +
                      format("\t%.4f\t%d\t%.4f", way.time->microseconds, way.is_chosen ? 1 : 0,
                             1e6 * way.floor.seconds);
@@ -195,7 +189,6 @@ int predict_times_command(const PredictTimesOptions& options, std::ostream& out,
   return exit_status(out, err, options.json, [&] {
     const std::vector<MeasuredTime> times = read_times("FILE", options.times);
     if (!options.features.empty()) check_output_file("The features", options.features);
-    const std::vector<std::string>& held = built_correction().held_out();
     std::map<std::string, KindOfTimes> all;
     std::string features = features_head();
     int unknown = 0;
@@ -207,9 +200,8 @@ int predict_times_command(const PredictTimesOptions& options, std::ostream& out,
       const RecordedWays ways = recorded_ways({first, end}, *problem);
       unknown += ways.unknown;
       if (ways.all.size() > 1) {
-        const bool out_of = std::find(held.begin(), held.end(), shape_of(*problem)) != held.end();
-        judge_ways(ways.all,
-                   all[first->card + ", " + kind_of(*problem) + (out_of ? ", held out" : "")]);
+        judge_ways(ways.all, all[first->card + ", " + kind_of(*problem) +
+                                 (is_held_out(*problem) ? ", held out" : "")]);
       }
       for (const RecordedWay& way : ways.all) features += features_line(way, *problem);
       first = end;

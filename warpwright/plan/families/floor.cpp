@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/cost/prediction_machine.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/prediction.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/tile/raster.h"
-#include "warpwright/tile/split.h"
 
 namespace warpwright {
 namespace {
@@ -249,12 +248,12 @@ const std::array<const char*, Floor::kFeatures> floor_features = {
     "sharers", "pingpong", "stream_k",  "promoted",    "block_scales", "swapped",
     "bits",    "inside_m", "inside_n",  "lines",       "side_by_side", "drawn"};
 
-std::optional<Floor> floor_of(const Plan& plan, const PredictionMachine& machine) {
+std::optional<Floor> floor_of(const Plan& plan) {
   const GemmProblem& p = plan.problem;
   const bool is_plain =
       p.reads_ab() && !p.groups && !p.packed && !p.epilogue.gated && !p.is_quantised();
   if (plan.ctas == 0 || plan.facts().architecture != 90 || !is_plain) return std::nullopt;
-  return Floored(plan, machine).made();
+  return Floored(plan, prediction_machine(plan.device)).made();
 }
 
 }  // namespace warpwright

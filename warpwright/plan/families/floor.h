@@ -5,7 +5,6 @@
 #include <array>
 #include <optional>
 
-#include "warpwright/plan/cost/prediction_machine.h"
 #include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
@@ -36,6 +35,6 @@ extern const std::array<const char*, Floor::kFeatures> floor_features;
 
 /// The floor of a dense product on Hopper; nothing for others, and for gated products and those
 /// whose D is quantised.
-std::optional<Floor> floor_of(const Plan& plan, const PredictionMachine& machine);
+std::optional<Floor> floor_of(const Plan& plan);
 
 }  // namespace warpwright

@@ -1,9 +1,9 @@
 #include "warpwright/plan/families/learnt.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "warpwright/plan/cost/correction_texts.h"
-#include "warpwright/plan/families/floor.h"
 
 namespace warpwright {
 
@@ -16,14 +16,23 @@ const Correction& built_correction() {
   return built;
 }
 
-std::optional<double> learnt_seconds(const Plan& plan, const PredictionMachine& machine) {
-  const auto floor = floor_of(plan, machine);
-  if (!floor) return std::nullopt;
-  return floor->seconds * built_correction().factor(floor->features);
+double learnt_seconds(const Floor& floor) {
+  return floor.seconds * built_correction().factor(floor.features);
 }
 
 std::optional<double> learnt_seconds(const Plan& plan) {
-  return learnt_seconds(plan, prediction_machine(plan.device));
+  const auto floor = floor_of(plan);
+  if (!floor) return std::nullopt;
+  return learnt_seconds(*floor);
+}
+
+std::string shape_text(const GemmProblem& p) {
+  return std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
+}
+
+bool is_held_out(const GemmProblem& problem) {
+  const std::vector<std::string>& held = built_correction().held_out();
+  return std::find(held.begin(), held.end(), shape_text(problem)) != held.end();
 }
 
 }  // namespace warpwright

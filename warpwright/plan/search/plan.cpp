@@ -112,11 +112,10 @@ struct Found {
   void weigh() {
     if (ways.size() < 2 || ways.front().copied) return;
     const double enough = near_cost * ways.front().cost;
-    const PredictionMachine machine = prediction_machine(start.device);
     std::vector<std::pair<double, Candidate>> near;
     for (const Candidate& way : ways) {
       if (near.size() == most_weighed || way.cost > enough || way.copied) break;
-      const auto learnt = learnt_seconds(plan_of(start, way), machine);
+      const auto learnt = learnt_seconds(plan_of(start, way));
       if (!learnt) return;
       near.emplace_back(way.cost * *learnt, way);
     }
