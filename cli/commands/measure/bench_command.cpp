@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/measure/bench.h"
+#include "cli/commands/measure/child_process.h"
 #include "cli/commands/measure/counters.h"
 #include "cli/commands/measure/recording.h"
 #include "cli/commands/predict/configurations.h"

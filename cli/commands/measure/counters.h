@@ -13,7 +13,4 @@ namespace warpwright::cli {
 /// reads its log. What is in the way is the log's `error`.
 NcuLog run_under_ncu(const std::string& program, const std::vector<std::string>& arguments);
 
-/// This program's file.
-std::string this_program();
-
 }  // namespace warpwright::cli
