@@ -114,6 +114,15 @@ std::shared_ptr<device::CudaBuffer> offsets_of(const std::vector<std::int64_t>& 
   return memory;
 }
 
+// 0, 1, 2, ...
+std::shared_ptr<device::CudaBuffer> numbers_upto(std::int64_t count) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  auto memory = filled_memory(count * 4);
+  require(memory->from_host(numbers.data(), count * 4));
+  return memory;
+}
+
 // One problem on one device: operands, cuBLASLt, and the judge.
 class Session {
  public:
@@ -213,6 +222,10 @@ class Session {
     if (one.groups) {
       offsets_ = offsets_of(options_.lengths, one.groups->type);
       one.groups->offsets = offsets_->data();
+      if (one.is_by_index()) {  // in order, so that a group is a product of its own
+        numbers_ = numbers_upto(problem_.m());
+        one.groups->rows = static_cast<const std::int32_t*>(numbers_->data());
+      }
       // B's matrices of empty groups are memory that nobody reads: more sets are needed, as if the
       // cache were larger.
       const auto idle = static_cast<double>(problem_.group_count() - busy_groups(options_.lengths));
@@ -257,6 +270,7 @@ class Session {
   Roof roof_;
   Stream stream_;
   std::shared_ptr<device::CudaBuffer> offsets_;
+  std::shared_ptr<device::CudaBuffer> numbers_;  // of tokens, where these are read by them
   std::optional<OperandSets> operands_;
   std::vector<Parts> parts_;  // of the sets
   std::unique_ptr<Baseline> baseline_;

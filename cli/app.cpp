@@ -371,8 +371,12 @@ void add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "measure what a GPU's units take, and write the machine's file");
   const Values add(*command);
-  add("--out", options.out, "FILE", "the machine's file, replaced as a whole or not at all")
-      ->required();
+  add("--out", options.out, "FILE", "the machine's file, replaced as a whole or not at all");
+  add("--learn", options.learn, "FILE",
+      "instead: measure products on a Hopper card, and write there how far their times are from "
+      "floors, for --correction of other commands");
+  add("--seconds", options.seconds, "N", "that --learn measures (default 600)",
+      whole<int>(10, 86400));
   add("--from", options.from, "FILE",
       "a machine's file whose other numbers are kept (default: that of --out, or where there is "
       "none the known machine of the GPU's kind)");
@@ -380,8 +384,15 @@ void add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
   add("--rounds", options.rounds, "N", "of every measurement (default 5)", whole<int>(3, 100));
   command->add_flag("--json", options.json, "for programs: the file's content");
   command->footer(
+      "--learn draws products of every kind and learns from what each way to run them took, by\n"
+      "python3 with LightGBM (`pip install lightgbm`). It needs 2,000 times. They stay beside "
+      "FILE\n"
+      "(FILE.times.tsv.gz), so that a call more goes on. Where this program lies in its source\n"
+      "tree, the times of bench/times.tsv.gz (H200 and H100) are learnt from too, for kinds that\n"
+      "nobody measured here.\n\n"
       "Examples:\n"
-      "  warpwright calibrate --out h200.json");
+      "  warpwright calibrate --out h200.json\n"
+      "  warpwright calibrate --learn h200.txt; warpwright gemm ... --correction h200.txt");
 }
 
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.

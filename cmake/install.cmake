@@ -39,6 +39,9 @@ foreach(header warpwright.h model.h run.h run_moe.h c.h plan/product/refusal.h p
 endforeach()
 if(TARGET warpwright_exe)
   install(TARGETS warpwright_exe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # What `calibrate --learn` runs.
+  install(PROGRAMS ${PROJECT_SOURCE_DIR}/script/record ${PROJECT_SOURCE_DIR}/script/learn.py
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/warpwright)
   set(completion ${PROJECT_BINARY_DIR}/completion)
   install(FILES ${completion}/bash/warpwright
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

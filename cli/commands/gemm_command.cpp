@@ -302,10 +302,8 @@ std::vector<Plan> best_ways(const Product& product) {
 std::string best_ways_text(const Product& product) {
   std::string text;
   for (const Plan& way : best_ways(product)) {
-    const auto learnt = learnt_seconds(way);
     text += text.empty() ? "chosen by  " : "next best  " + way.name() + ", ";
-    text += format("cost %.2f us", 1e6 * way.cost) +
-            (learnt ? format(", learnt %.2f us\n", 1e6 * *learnt) : "\n");
+    text += format("%s %.2f us\n", learnt_seconds(way) ? "learnt" : "cost", 1e6 * way.cost);
   }
   return text;
 }

@@ -262,6 +262,12 @@ std::string kind_words(const char* between) {
   return joined(all_kinds(), between, between, &ProductKind::first);
 }
 
+bool is_packed_kind(const std::string& word) {
+  return std::ranges::any_of(all_kinds(), [&](const ProductKind& kind) {
+    return kind.first == word && kind.second.packed.has_value();
+  });
+}
+
 std::vector<ProductKind> parse_kinds(const std::string& words) {
   return chosen_kinds(all_kinds(), &ProductKind::first, kUsualKinds, words);
 }
@@ -309,6 +315,12 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
   }
   p.scaling = types.scaling;
   p.accumulation = types.accumulation;
+  if (types.gated) {
+    p.epilogue.gated = true;
+    p.epilogue.activation = Activation::silu;
+    p.d.columns = p.d.row_stride = s.n / 2;
+  }
+  if (types.by_index && p.groups) p.groups->rows_divisor = 1;
   return p;
 }
 

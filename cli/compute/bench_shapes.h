@@ -78,6 +78,8 @@ struct ProductTypes {
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
   std::optional<PackedWeights> packed = {};  ///< B, which is s4 or e2m1 then
+  bool gated = false;                        ///< by silu: D has half of the N columns
+  bool by_index = false;                     ///< of groups: tokens are read by their numbers
 
   /// What N and K of a sampled shape are multiples of: rows of 16 bytes.
   [[nodiscard]] int step() const { return 128 / numeric::bits(operand); }
@@ -112,6 +114,8 @@ std::vector<Kind> chosen_kinds(const std::vector<Kind>& all, std::string Kind::*
 /// The kinds of --dtype: words with commas between, or "all" for e4m3, e4m3-block and bf16. Throws
 /// InputError for a word that is none.
 std::vector<ProductKind> parse_kinds(const std::string& words);
+/// Is this the word of packed weights times their tokens?
+bool is_packed_kind(const std::string& word);
 /// All of these words.
 std::string kind_words(const char* between);
 

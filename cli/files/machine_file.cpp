@@ -6,6 +6,7 @@
 #include "cli/files/host_tensor.h"
 #include "cli/files/printable.h"
 #include "warpwright/facts/machines.h"
+#include "warpwright/plan/families/learnt.h"
 
 namespace warpwright::cli {
 
@@ -21,6 +22,14 @@ MachineNumbers read_machine(const char* option, const std::string& path) {
   } catch (const MachineError& fault) {
     throw InputError(printable(path) + ": " + fault.what());
   }
+}
+
+std::shared_ptr<const Correction> given_correction(const std::string& path) {
+  auto read = read_correction(path);
+  if (!read) {
+    throw InputError("--correction is " + printable(path) + "; " + read.refusal() + ".");
+  }
+  return std::make_shared<const Correction>(*std::move(read));
 }
 
 }  // namespace warpwright::cli

@@ -178,6 +178,13 @@ TEST_F(Recordings, NeedACommit) {
   EXPECT_FALSE(TimesFile(options, "unknown").given());
 }
 
+TEST_F(Recordings, AreOfWhatPlansChooseByThemselves) {
+  BenchOptions options;
+  options.record = path("times.tsv");
+  options.correction = path("mine.txt");
+  expect_refusal([&] { TimesFile(options, "abc"); }, {"--record and --correction do not go"});
+}
+
 TEST(TimesFile, NamesTheLengthsThatWereDrawn) {
   EXPECT_EQ(recorded_lengths({64, 4096, 7168}), "-");
   EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "16,0,3,1"}), "16,0,3,1");

@@ -127,7 +127,7 @@ TEST_F(Ncu, ThatRefusesIsQuoted) {
             "ncu says: Failed to initialize the profiler: LibraryNotLoaded");
   install("==WARNING== No kernels were profiled.\n", 3);
   EXPECT_EQ(run_under_ncu("/bin/it", {}).error,
-            path("") + "/ncu counted nothing and left with status 3");
+            path("ncu") + " counted nothing and left with status 3");
 }
 
 TEST_F(Ncu, ThatIsNotThereIsSaid) {

@@ -63,6 +63,7 @@ FILES = {
     "docs/ptx.md": {"share.ptx": plain_block("docs/ptx.md"),
                     "typo.ptx": plain_block("docs/ptx.md").replace("mov.u32", "mov.u33")},
     "docs/machines.md": {"h20.json": (MACHINES / "h20.json").read_text()},
+    "docs/predict.md": {"mine.txt": "warpwright-correction 1\nfeatures tensor\ntree =0.1\n"},
     "docs/inference.md": {"mine.txt": "64 4096 7168\n"},
     "README.md": {"x.safetensors": {"x": ("bf16", 300, 256)},
                   "w.safetensors": {"w": ("bf16", 200, 256)}},

@@ -60,7 +60,7 @@ OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expecte
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
           "cluster-k", "ctas", "batch-invariant", "no-tuning", "pair", "scheduler",
-          "accumulators", "machine", "or-fp8",
+          "accumulators", "machine", "correction", "or-fp8",
           # How memory lies, which other doors say by strides and addresses.
           "in-place", "pitch", "scales-major", "scales-layout",
           # Every door has them, with tests of their own: a D of two tensors, and tokens by index.

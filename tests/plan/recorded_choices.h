@@ -39,13 +39,14 @@ inline bool is_usual_build() {
 
 /// What recorded times say of the ways that are chosen today, in sentences.
 struct JudgedChoices {
-  std::vector<std::string> worse;    ///< slower than the way that was chosen then: faults
+  std::vector<std::string> worse;    ///< slower than the way that was chosen then
   std::vector<std::string> untimed;  ///< nobody timed: faults
   std::vector<std::string> far;      ///< far from the fastest
   std::vector<std::string> said;     ///< what was left out, or is new
   int products = 0;
   double regret = 0;  ///< mean share of time over the fastest
   double worst = 0;   ///< and the largest
+  int over = 0;       ///< products whose choice takes kFar more than the fastest, or longer
 };
 
 /// Makes one from a product on a card.
@@ -55,6 +56,7 @@ class ChoiceJudge {
  public:
   /// Shares of time above which a choice is worse, or far from the fastest.
   static constexpr double kNoise = 0.03;
+  static constexpr double kFar = 0.1;
   static constexpr const char* kAgain =
       "record again: script/on_gpu run record, and bench/times.tsv.gz takes what comes back";
 
@@ -116,6 +118,7 @@ class ChoiceJudge {
     ++judged_.products;
     judged_.regret += regret;
     judged_.worst = std::max(judged_.worst, regret);
+    judged_.over += regret >= kFar ? 1 : 0;
     const auto slower = [&](const MeasuredTime& than) {
       return now->microseconds > (1 + kNoise) * than.microseconds;
     };

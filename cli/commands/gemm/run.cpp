@@ -6,9 +6,9 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "cli/compute/words.h"
-#include "cli/files/machine_file.h"
 #include "cli/files/printable.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
@@ -85,6 +85,16 @@ std::shared_ptr<const MachineNumbers> described(const RunOptions& o) {
   return numbers;
 }
 
+DeviceFacts corrected(DeviceFacts facts, const DeviceFiles& files) {
+  if (files.correction.empty()) return facts;
+  if (facts.architecture != 90) {
+    throw InputError("--correction is of Hopper cards, and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) + ": " + as_rule("leave it out") + ".");
+  }
+  facts.correction = given_correction(files.correction);
+  return facts;
+}
+
 void refuse_sms(const RunOptions& options, const std::string& why) {
   if (!options.sms) return;
   throw InputError("--sms is of the model, and " + why + ": " + as_rule("leave it out") + ".");
@@ -123,15 +133,15 @@ DeviceFacts facts_of(int device) {
   return *taken(run_facts(device));
 }
 
-DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {
-  if (file.empty()) return facts;
-  const MachineNumbers numbers = read_machine("--machine", file);
+DeviceFacts with_files(const DeviceFacts& facts, const DeviceFiles& files) {
+  if (files.machine.empty()) return corrected(facts, files);
+  const MachineNumbers numbers = read_machine("--machine", files.machine);
   if (numbers.architecture != facts.architecture) {
     throw InputError("--machine is of sm_" + std::to_string(numbers.architecture) + ", and " +
                      facts.name + " is sm_" + std::to_string(facts.architecture) + ": " +
                      as_rule("leave it out, or give a file of such a device") + ".");
   }
-  return with_numbers(facts, numbers);
+  return corrected(with_numbers(facts, numbers), files);
 }
 
 std::string known_names() {
@@ -161,7 +171,7 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   if (device == run_on_model) {
     DeviceFacts facts = model_facts(sms_of(options), architecture);
     facts.numbers = numbers ? numbers : as.numbers;
-    return facts;
+    return corrected(std::move(facts), options);
   }
   refuse_sms(options, "a GPU has its own number");
   if (const auto found = run_facts(device); !found) {
@@ -177,7 +187,7 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
                      std::to_string(facts.architecture) + ": " +
                      as_rule("leave --as out, or give --device model") + ".");
   }
-  return with_machine(facts, options.machine);
+  return with_files(facts, options);
 }
 
 DeviceFacts facts_elsewhere(const RunOptions& options) {
@@ -186,11 +196,11 @@ DeviceFacts facts_elsewhere(const RunOptions& options) {
   if (is_described) {
     const auto numbers = described(options);
     refuse_sms(options, "--machine says that device's own");
-    return machine_facts(*numbers);
+    return corrected(machine_facts(*numbers), options);
   }
   if (options.as.empty() || options.as == "model") return facts_of(options);
   refuse_sms(options, "--as " + options.as + " plans for that device's own");
-  return facts_as(options.as);
+  return corrected(facts_as(options.as), options);
 }
 
 void require_between(const char* option, std::int64_t value, std::int64_t least,

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "cli/files/machine_file.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/run.h"
 
@@ -19,11 +20,10 @@ struct GateOptions {
 };
 
 /// What every command on a product takes, as it was typed; empty texts were not given.
-struct RunOptions {
+struct RunOptions : DeviceFiles {
   std::string device = "model";
-  std::string as;       ///< whose kernels run on the model; `explain` plans for that device itself
-  std::string machine;  ///< a file: a device in numbers, which plans and nominal times follow
-  std::string mode;     ///< when asynchronous operations complete on the model
+  std::string as;    ///< whose kernels run on the model; `explain` plans for that device itself
+  std::string mode;  ///< when asynchronous operations complete on the model
   std::uint64_t seed = 1;
   std::optional<int> sms;  ///< of the model; not given: 8, or what the next ones need
   std::string cluster;
@@ -57,14 +57,14 @@ int parse_device(const std::string& text);
 /// Facts of the device; refuses one that is not here. Throws InputError.
 DeviceFacts facts_of(int device);
 
-/// The facts with the numbers of the machine that `file` describes; as they are where there is
-/// none. Throws InputError where it cannot be read or is of another architecture.
-DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file);
+/// The facts with the numbers and the correction of these files, where they are given. Throws
+/// InputError where one cannot be read, or a machine is of another architecture.
+DeviceFacts with_files(const DeviceFacts& facts, const DeviceFiles& files);
 
-/// Facts of the device that `options` name, with the numbers of --machine. If it is the model, its
-/// architecture is that of `options.as`, and it has enough SMs for the cluster and the grid that
-/// are asked for. A GPU of another architecture than `options.as` is refused; where there is none,
-/// the model is advised, unless the work `needs_gpu`. Throws InputError.
+/// Facts of the device that `options` name, with the files that describe it. If it is the model,
+/// its architecture is that of `options.as`, and it has enough SMs for the cluster and the grid
+/// that are asked for. A GPU of another architecture than `options.as` is refused; where there is
+/// none, the model is advised, unless the work `needs_gpu`. Throws InputError.
 DeviceFacts facts_of(const RunOptions& options, bool needs_gpu = false);
 
 /// What is known of the device that `options.as` names or `options.machine` describes, for a plan

@@ -82,6 +82,7 @@ std::vector<ProductKind> wanted_kinds(const BenchOptions& o) {
     return packed_kinds(o.weights, o.group,
                         o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
   }
+  if (is_packed_kind(o.types.dtype)) return parse_kinds(o.types.dtype);
   return {{"", parse_types(o.types)}};
 }
 
@@ -89,6 +90,10 @@ std::vector<ProductKind> wanted_kinds(const BenchOptions& o) {
 BenchJob job_of(const BenchOptions& o) {
   BenchJob job;
   job.kinds = wanted_kinds(o);
+  for (auto& [word, types] : job.kinds) {
+    types.gated = o.gated;
+    types.by_index = o.by_index;
+  }
   if (o.kind == BenchKind::w4a8) job.in_a_row = job.kinds.size();
   job.shapes = wanted_shapes(o, job.kinds.front().second);
   expect_lengths(job.groups, o.expected_lengths);
@@ -104,7 +109,7 @@ BenchJob job_of(const BenchOptions& o) {
   }
   check_outputs({{"--json", "The JSON", o.json, {".json"}}});
   job.device = measured_device(o, "bench");
-  job.facts = with_machine(facts_of(job.device), o.machine);
+  job.facts = with_files(facts_of(job.device), o);
   return job;
 }
 
@@ -112,7 +117,11 @@ BenchJob job_of(const BenchOptions& o) {
 GemmProblem expected(const ProductTypes& types, const Shape& shape,
                      const std::vector<std::int64_t>& lengths, const BenchJob& job) {
   GemmProblem problem = problem_of(types, shape, lengths);
-  if (problem.groups) problem.groups = job.groups;
+  if (problem.groups) {
+    const int divisor = problem.groups->rows_divisor;
+    problem.groups = job.groups;
+    problem.groups->rows_divisor = divisor;
+  }
   return problem;
 }
 
@@ -220,7 +229,10 @@ int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts
     const std::span<const ProductKind> of_row = std::span(job.kinds).subspan(first, job.in_a_row);
     const auto& [word, types] = of_row.front();
     run.sections.push_back(
-        {word, o.kind == BenchKind::dense ? types_name(types) : operands_name(types), {}});
+        {word,
+         (o.kind == BenchKind::dense ? types_name(types) : operands_name(types)) +
+             (o.gated ? ", gated" : "") + (o.by_index ? ", tokens by index" : ""),
+         {}});
     BenchSection& section = run.sections.back();
     if (run.sections.size() == 1) print(table_title(run));
     print(table_heading(run, section));

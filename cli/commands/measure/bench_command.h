@@ -16,11 +16,10 @@
 namespace warpwright::cli {
 
 /// What `bench` and `tune` are told of how to measure, as it was typed.
-struct MeasureOptions {
+struct MeasureOptions : DeviceFiles {
   int rounds = 21;
   std::uint64_t seed = 1;  ///< of the operands, of --sample, and of routed lengths
   std::string device = "cuda:0";
-  std::string machine;          ///< a file: plans follow its numbers
   std::optional<int> clusters;  ///< the most CTAs of the clusters that are tried
 };
 
@@ -35,6 +34,8 @@ struct BenchOptions : MeasureOptions {
   int group = 128;               ///< of int4 weights: see `packed_kinds`
   std::string encoding = "ex";   ///< of their codes
   std::optional<int> sample;     ///< this many random shapes instead
+  bool gated = false;
+  bool by_index = false;  ///< only for groups
   bool dependent = false;
   bool batch_invariant = false;  ///< the plans; the configurations beside them are any
   bool counters = false;         ///< as well, by ncu

@@ -93,7 +93,7 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
   job.how.steps = o.steps;
   check_outputs({{"--json", "The JSON", o.json, {".json"}}});
   job.device = measured_device(o, "bench");
-  job.facts = with_machine(facts_of(job.device), o.machine);
+  job.facts = with_files(facts_of(job.device), o);
   return job;
 }
 

@@ -48,15 +48,40 @@ void put(MachineNumbers& machine, const device::MeasuredNumber& n, const Spread&
   machine.sources[n.name] = source_of(n, s, card);
 }
 
+// Either a machine's file or a correction is made.
+void check_options(const CalibrateOptions& o) {
+  if (o.out.empty() == o.learn.empty()) {
+    throw InputError(std::string(o.out.empty() ? "Neither --out nor --learn is given"
+                                               : "--out and --learn do not go together") +
+                     ": " +
+                     as_rule("give --out FILE for a machine's numbers, or --learn FILE for a "
+                             "correction") +
+                     ".");
+  }
+  if (!o.learn.empty() && !o.from.empty()) {
+    throw InputError("--from is of --out: " + as_rule("leave it out") + ".");
+  }
+  if (o.learn.empty() && o.seconds) {
+    throw InputError("--seconds is of --learn: " + as_rule("leave it out") + ".");
+  }
+  if (o.seconds) require_between("--seconds", *o.seconds, 10, 86400);
+}
+
 }  // namespace
 
 int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream& err,
-                      const MachineProbes& probes) {
+                      const MachineProbes& probes, const LearnTools& tools) {
   return exit_status(out, err, o.json, [&] {
+    check_options(o);
     const int index = parse_device(o.device);
     if (index == run_on_model) {
       throw InputError("--device is model, and a calibration is of a GPU: " +
                        as_rule("give --device cuda") + ".");
+    }
+    if (!o.learn.empty()) {
+      learn_correction({o.learn, index, o.seconds.value_or(LearnOptions{}.seconds), o.json}, tools,
+                       out);
+      return 0;
     }
     check_output_file("The machine", o.out);
     MachineNumbers machine = machine_of(o, index);

@@ -101,7 +101,7 @@ void add_measured(CLI::App& app, MeasureOptions& o, const char* seed) {
   add("--seed", o.seed, "S", seed)->capture_default_str();
   offer(add("--device", o.device, "DEVICE", "cuda:0, cuda:1, ...")->capture_default_str(),
         "cuda:0 cuda:1");
-  add_machine_option(app, o.machine);
+  add_device_files(app, o);
 }
 
 void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
@@ -173,6 +173,8 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
       ->capture_default_str();
   add("--kernel", o.kernel, "NAME", "plans only with this kernel, by the name that explain prints");
   add_measuring(app, o, seed);
+  app.add_flag("--gated", o.gated,
+               "gates and ups side by side: D has half of the N columns, gated by silu");
   app.add_flag("--batch-invariant", o.batch_invariant,
                "plans whose rows have the same bits in any batch; our best configuration, which "
                "need not, shows what that costs");
@@ -192,6 +194,34 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
   app.footer(examples);
 }
 
+// `bench w4a8`.
+void add_bench_w4a8(CLI::App& bench, BenchOptions& o) {
+  CLI::App* w4a8 =
+      bench.add_subcommand("w4a8", "packed weights of 4 bits times tokens, one shape a row");
+  o.kind = BenchKind::w4a8;
+  const Values add_w4a8(*w4a8);
+  add_w4a8("--shapes", o.shapes, "FILE",
+           "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
+               std::to_string(w4a8_shapes().size()) + " built in)");
+  offer(add_w4a8("--weights", o.weights, "WEIGHTS",
+                 CLI::detail::join(packed_kind_words(), ", ") +
+                     ": a format times its usual tokens (of int4 and mxf4 e4m3, of nvf4 "
+                     "bf16), or with its tokens behind")
+            ->check(CLI::IsMember(packed_kind_words()).description(""))
+            ->capture_default_str(),
+        CLI::detail::join(packed_kind_words(), " "));
+  offer(add_w4a8("--group", o.group, "K", "weights along K that share a scale: 32, 64 or 128",
+                 whole(32, 128))
+            ->capture_default_str(),
+        "32 64 128");
+  offer(add_w4a8("--encoding", o.encoding, "ex|sm", "of the codes: ex (-8..7) or sm (-7..7)")
+            ->check(CLI::IsMember({"ex", "sm"}).description(""))
+            ->capture_default_str(),
+        "ex sm");
+  add_expected(*w4a8, o.expected_lengths, "equal");
+  add_benching(*w4a8, o, "of the random operands", kBenchW4a8Examples);
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
@@ -206,6 +236,8 @@ void add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
   add_dense("--sample", o.sample, "N",
             "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic");
   add_types(*dense, o.types);
+  dense->get_option("--dtype")->description(
+      "bf16, fp16 or e4m3: the type of A and B; or packed weights, as bench grouped names them");
   add_benching(*dense, o, kSeed, kBenchExamples);
 
   CLI::App* grouped = bench->add_subcommand("grouped", "grouped products, one shape a row");
@@ -216,6 +248,7 @@ void add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
               "shapes, one a line, GROUPS TOKENS N K, with # comments (default: " +
                   std::to_string(grouped_shapes().size()) + " built in)");
   add_routed(*grouped, of_groups.routed);
+  grouped->add_flag("--by-index", of_groups.by_index, "tokens are read by their numbers, in order");
   add_expected(*grouped, of_groups.expected_lengths, "routed");
   offer(add_grouped(
             "--dtype", of_groups.types.dtype, "KINDS",
@@ -227,30 +260,7 @@ void add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
   add_benching(*grouped, of_groups, "of the random operands, and of routed lengths",
                kBenchGroupedExamples);
 
-  CLI::App* w4a8 =
-      bench->add_subcommand("w4a8", "packed weights of 4 bits times tokens, one shape a row");
-  of_w4a8.kind = BenchKind::w4a8;
-  const Values add_w4a8(*w4a8);
-  add_w4a8("--shapes", of_w4a8.shapes, "FILE",
-           "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
-               std::to_string(w4a8_shapes().size()) + " built in)");
-  offer(add_w4a8("--weights", of_w4a8.weights, "WEIGHTS",
-                 CLI::detail::join(packed_kind_words(), ", ") +
-                     ": a format times its usual tokens (of int4 and mxf4 e4m3, of nvf4 "
-                     "bf16), or with its tokens behind")
-            ->check(CLI::IsMember(packed_kind_words()).description(""))
-            ->capture_default_str(),
-        CLI::detail::join(packed_kind_words(), " "));
-  offer(add_w4a8("--group", of_w4a8.group, "K", "weights along K that share a scale: 32, 64 or 128",
-                 whole(32, 128))
-            ->capture_default_str(),
-        "32 64 128");
-  offer(add_w4a8("--encoding", of_w4a8.encoding, "ex|sm", "of the codes: ex (-8..7) or sm (-7..7)")
-            ->check(CLI::IsMember({"ex", "sm"}).description(""))
-            ->capture_default_str(),
-        "ex sm");
-  add_expected(*w4a8, of_w4a8.expected_lengths, "equal");
-  add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
+  add_bench_w4a8(*bench, of_w4a8);
   add_bench_moe(*bench, of_moe);
 }
 

@@ -17,6 +17,7 @@ namespace {
 const char* other_choice(const BenchOptions& o) {
   if (!o.kernel.empty()) return "--kernel";
   if (!o.machine.empty()) return "--machine";
+  if (!o.correction.empty()) return "--correction";
   if (o.clusters) return "--clusters";
   if (o.batch_invariant) return "--batch-invariant";
   return o.dependent ? "--dependent" : nullptr;

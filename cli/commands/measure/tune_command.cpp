@@ -103,7 +103,7 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const int device = measured_device(o, "tune");
   TuningCache cache(TuningCache::default_path());
   require(cache.unwritable());
-  const DeviceFacts facts = with_machine(facts_of(device), o.machine);
+  const DeviceFacts facts = with_files(facts_of(device), o);
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   std::size_t kept = 0;
   ordered_json told = {{"gpu", facts.name}, {"shapes", ordered_json::array()}};

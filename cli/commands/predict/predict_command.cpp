@@ -45,14 +45,12 @@ int list_configs(const GemmOptions& options, const Product& product, std::ostrea
   nlohmann::ordered_json json;
   json["device"] = product.plan.device.name;
   json["configs"] = nlohmann::ordered_json::array();
-  std::string text = "predicted us  learnt us  cost us  config\n";
+  std::string text = "predicted us  cost us  config\n";
   for (const Plan& way : ways) {
     const auto made = predicted_by_counts(way, product.job.lengths());
     const double us = made ? 1e6 * made->time.seconds : 0;
     const auto learnt = learnt_seconds(way);
-    text += format("%12.2f  %9s  %7.2f  ", us, learnt ? format("%.2f", 1e6 * *learnt).c_str() : "-",
-                   1e6 * way.cost) +
-            way.name() + "\n";
+    text += format("%12.2f  %7.2f  ", us, 1e6 * way.cost) + way.name() + "\n";
     json["configs"].push_back(
         {{"config", way.name()},
          {"ctas", way.ctas},

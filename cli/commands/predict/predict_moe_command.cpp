@@ -11,6 +11,7 @@
 #include "cli/reports/moe_report.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
+#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/moe/moe_prediction.h"
 
 namespace warpwright::cli {
@@ -28,8 +29,11 @@ std::vector<std::int64_t> drawn_lengths(const MoeOptions& o, const MoeJob& job) 
 
 std::string text_of(const MixturePlan& plan, const MixturePrediction& p, std::int64_t hit) {
   std::string all = mixture_words(plan.problem) + ", on " + plan.device.name +
-                    format(" (%lld hit): %.2f us, %d launches\n", static_cast<long long>(hit),
-                           us * p.seconds, plan.launches());
+                    format(" (%lld hit): ", static_cast<long long>(hit));
+  if (learnt_seconds(plan.first)) {
+    all += format("%.2f us by measured times of other products, simulated: ", us * plan.cost);
+  }
+  all += format("%.2f us, %d launches\n", us * p.seconds, plan.launches());
   const auto line = [&](const char* name, double seconds, const std::string& what) {
     all += format("  %-10s %8.2f us  ", name, us * seconds) + what + "\n";
   };
@@ -48,6 +52,8 @@ nlohmann::ordered_json to_json(const MixturePlan& plan, const MixturePrediction&
   json["plan"] = plan.name();
   json["device"] = plan.device.name;
   json["lengths"] = lengths;
+  json["learnt_us"] = learnt_seconds(plan.first) ? nlohmann::ordered_json(us * plan.cost)
+                                                 : nlohmann::ordered_json();
   json["microseconds"] = us * p.seconds;
   json["launches"] = plan.launches();
   json["launch"] = us * p.launch;

@@ -16,6 +16,7 @@
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/machines.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/floor.h"
 #include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/product/rules.h"
@@ -48,9 +49,16 @@ struct RecordedWay {
 };
 
 std::string kind_of(const GemmProblem& p) {
-  const std::string kind(numeric::word(p.a.dtype));
-  if (p.scaling == Scaling::blockwise) return kind + " blockwise";
-  return kind + (p.accumulation == Accumulation::promoted ? " promoted" : "");
+  std::string kind(numeric::word(p.a.dtype));
+  if (p.packed) {
+    kind += " x " + packed::weights_word(p.packed->format);
+  } else if (p.scaling == Scaling::blockwise) {
+    kind += " blockwise";
+  } else if (p.accumulation == Accumulation::promoted) {
+    kind += " promoted";
+  }
+  if (p.groups) kind += ", groups";
+  return kind + (p.is_gated() ? ", gated" : "");
 }
 
 // Times in the file that say nothing here: of cards, products or ways that this build lacks.
@@ -75,8 +83,8 @@ RecordedWays recorded_ways(std::span<const MeasuredTime> times, const GemmProble
       ++ways.unknown;
       continue;
     }
-    ways.all.push_back(
-        {&time, found->second == plans.data(), *floor, 1e6 * learnt_seconds(*floor)});
+    ways.all.push_back({&time, found->second == plans.data(), *floor,
+                        1e6 * learnt_seconds(*floor, built_correction())});
   }
   return ways;
 }

@@ -1,10 +1,14 @@
 #include "cli/commands/predict/predicted.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "cli/commands/gemm/gemm_arguments.h"
+#include "warpwright/facts/costs.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/machine_clocks.h"
+#include "warpwright/plan/cost/kernel_work.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -44,10 +48,12 @@ Predicted predicted(const GemmOptions& options, const Plan& plan,
 
 std::optional<Predicted> predicted_by_counts(const Plan& plan,
                                              const std::vector<std::int64_t>& lengths) {
-  const auto phases = counted_phases(plan, machine_clocks(numbers_of(plan.device)));
-  if (!phases) return std::nullopt;
+  const KernelWork* const work = kept_work(plan.kernel);
+  if (work == nullptr) return std::nullopt;
+  const double k_tiles = std::ceil(static_cast<double>(plan.problem.k()) / plan.tile().k) /
+                         std::max(1, plan.cluster_k);
   Predicted made;
-  made.phases = *phases;
+  made.phases = phases_of(*work, Costs(numbers_of(plan.device)), k_tiles);
   made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
   return made;
 }

@@ -1,13 +1,13 @@
 // A correction of floors (families/floor.h), learnt from measured times: gradient-boosted trees,
 // which `script/learn.py` makes of bench/times.tsv.gz, kept as text in correction.tar.xz.
 //
-// The text is lines of words between blanks:
-//   warpwright-correction 1     the format and its version
-//   features NAME...            what trees ask for, in the order of their numbers
-//   held-out MxNxK...           products that had no part in it
-//   times N of CARD, CARD       what it was learnt from; for readers
-//   tree WORD...                a tree in preorder: F:T asks whether feature F is at most T, the
-//                               subtree for yes first; =V is a leaf
+// The text is lines of words between blanks. The first is "warpwright-correction 1", the format and
+// its version; others are
+// - features NAME...: what trees ask for, any of a floor's in any order, which numbers them from 0;
+// - held-out MxNxK...: products that had no part in it;
+// - times N of CARD, CARD: what it was learnt from, for readers;
+// - tree WORD...: a tree in preorder. F:T asks whether feature F is at most T, and the subtree for
+//   yes comes first; =V is a leaf.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,16 @@ namespace warpwright {
 
 class Correction {
  public:
-  /// Reads the text for these features; refuses another version, other features, and numbers that
-  /// are none, by line and word.
+  /// Reads the text, whose features are some of these; refuses another version, other features, and
+  /// numbers that are none, by line and word.
   static Result<Correction> parse(std::string_view text, std::span<const char* const> features);
 
   /// What a floor with these features is multiplied by: e to the sum of the trees' leaves.
   [[nodiscard]] double factor(std::span<const double> features) const;
+  /// The same of several floors, a tree at a time.
+  [[nodiscard]] std::vector<double> factors(std::span<const std::span<const double>> all) const;
 
-  [[nodiscard]] std::size_t trees() const { return roots_.size(); }
+  [[nodiscard]] std::size_t trees() const { return trees_.size(); }
   /// Products that it was not learnt from: "2048x2048x2048".
   [[nodiscard]] const std::vector<std::string>& held_out() const { return held_out_; }
 
@@ -37,13 +39,20 @@ class Correction {
   friend class CorrectionReader;
 
   struct Node {
-    std::int32_t feature = -1;  // -1 at a leaf
-    std::int32_t no = 0;        // where the subtree for no begins; that for yes is the next node
-    double number = 0;          // the limit, or the leaf's value
+    std::uint8_t feature = 0;
+    std::uint8_t yes = 0;  // nodes to where the subtree for yes begins; 0 at a leaf, as is `no`
+    std::int16_t no = 0;
+    float number = 0;  // the limit, or the leaf's value
+  };
+  struct Tree {
+    std::size_t root = 0;
+    int depth = 0;  // questions on its longest way
   };
 
+  [[nodiscard]] float leaf(const Tree& tree, std::span<const double> features) const;
+
   std::vector<Node> nodes_;
-  std::vector<std::int32_t> roots_;
+  std::vector<Tree> trees_;
   std::vector<std::string> held_out_;
 };
 

@@ -1,10 +1,9 @@
-// In how many rounds a grid of Hopper takes the tiles of a product in groups. Internal to plan/.
+// In how many rounds a grid takes the tiles of a product in groups. Internal to plan/.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/product/plan.h"
 
@@ -19,12 +18,10 @@ struct GroupWalk {
 
 /// C CTAs of a cluster along the tokens go together to a group's end, where on average (C - 1) / 2
 /// of them find no tokens. How much of the last CTA's tile is empty is the same for all clusters,
-/// and left out.
-inline GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c,
-                            const GroupLengths& lengths) {
+/// and left out. A CTA's tile has so many rows along the tokens, which `swapped` are along N.
+inline GroupWalk group_walk(const Plan& plan, int rows, bool swapped, const GroupLengths& lengths) {
   const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
-  const double along = is_swapped(c) ? plan.cluster.n : plan.cluster.m;
-  const int rows = is_swapped(c) ? kernel::result_columns(c) : kernel::result_rows(c);
+  const double along = swapped ? plan.cluster.n : plan.cluster.m;
   const GroupTileCount each = lengths.tiles(rows * along);
   const double weights = plan.raster.tiles_n;
   GroupWalk walk;
@@ -40,8 +37,8 @@ inline GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c,
 }
 
 /// For a kernel whose groups are cut evenly: tokens of a tile, on average.
-inline double mean_width(const kernel::GemmConfig& c, const GroupLengths& lengths) {
-  return lengths.even_tokens(tile_widths(c)) / lengths.tiles(c.tile_n).mean;
+inline double mean_width(const tile::TileWidths& widths, int widest, const GroupLengths& lengths) {
+  return lengths.even_tokens(widths) / lengths.tiles(widest).mean;
 }
 
 }  // namespace warpwright

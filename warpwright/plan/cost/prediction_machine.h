@@ -2,6 +2,8 @@
 // fitted.
 #pragma once
 
+#include <cstdint>
+
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/product/device_facts.h"
 
@@ -55,6 +57,13 @@ struct PredictionMachine {
   double load_clocks = 0;  ///< latency of a load of shared memory
   double alu_clocks = 0;   ///< of a partition, for a warp's instruction
 };
+
+/// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted
+/// by ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors
+/// too.
+inline double lines_asked(std::int64_t pitch) {
+  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
+}
 
 /// The clock of a card at work, as long as power does not limit it.
 double working_clock(const PredictionMachine& machine);

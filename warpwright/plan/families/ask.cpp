@@ -16,18 +16,13 @@ Ask::Ask(const Plan& start_, const PlanChoices& choices_)
     : start(start_),
       choices(choices_),
       problem(start_.problem),
-      lengths(group_lengths(start_.problem)) {
+      basis(start_.problem, start_.device) {
   if (!problem.reads_ab()) return;
   aligned = is_aligned(problem.a) && is_aligned(problem.b);
   by_copies = !problem_fault(problem);
   if (!problem.multiplies()) return;
   a = major_a(problem);
   b = major_b(problem);
-}
-
-const MachineClocks& Ask::clocks() const {
-  if (clocks_ == nullptr) clocks_ = &machine_clocks(numbers_of(start.device));
-  return *clocks_;
 }
 
 Plan plan_of(const Plan& start, const Candidate& way) {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "warpwright/atom/descriptor.h"
-#include "warpwright/plan/cost/group_lengths.h"
-#include "warpwright/plan/cost/machine_clocks.h"
+#include "warpwright/facts/kernel.h"
+#include "warpwright/plan/families/floor.h"
 #include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
@@ -37,12 +37,7 @@ struct Ask {
   atom::Major b = atom::Major::k;
   bool aligned = true;    ///< rows of A and B begin at multiples of 16 bytes
   bool by_copies = true;  ///< TMA reads A and B
-  GroupLengths lengths;   ///< of a product in groups, as they are expected
-  /// For the device: found when they are first asked for.
-  [[nodiscard]] const MachineClocks& clocks() const;
-
- private:
-  mutable const MachineClocks* clocks_ = nullptr;
+  FloorBasis basis;
 };
 
 /// `start` run in this way.

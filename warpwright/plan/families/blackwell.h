@@ -18,10 +18,8 @@ bool blackwell_serves(const kernel::BlackwellConfig& config, const Ask& ask);
 void blackwell_ways(Plan& plan, const KernelFacts& kernel, const kernel::BlackwellConfig& config,
                     const Ask& ask, std::vector<Candidate>& all);
 
-/// Seconds that a Blackwell plan would take by the counts of its kernel: nobody measured any. It
-/// orders candidates and is shown to nobody. `lengths` are those of groups.
-double blackwell_cost(const Plan& plan, const kernel::BlackwellConfig& config,
-                      const KernelFacts& kernel, const GroupLengths& lengths,
-                      const MachineClocks& clocks);
+/// The floor of a plan whose kernel has this configuration.
+Floor blackwell_floor(const Plan& plan, const kernel::BlackwellConfig& config,
+                      const FloorBasis& basis);
 
 }  // namespace warpwright

@@ -1,8 +1,6 @@
 // The ways to run a Blackwell kernel: its grid and its walk over a product, whole or in groups.
 #include <algorithm>
-#include <cmath>
 
-#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/group_walk.h"
@@ -70,35 +68,6 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
   return all > 0 ? std::vector{wanted} : grids;
 }
 
-// Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
-double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile,
-               double columns, const KernelClocks& work, const PredictionMachine& machine) {
-  if (!c.splits_k) {
-    return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + work.between(blocks));
-  }
-  const tile::SplitPlan split(tile::tile_count(plan.raster), static_cast<int>(blocks),
-                              plan.ctas / atom::cluster_size(plan.cluster));
-  const int piece = split.each + (split.longer > 0 ? 1 : 0);
-  const int whole = split.whole / split.clusters;
-  double clocks = whole * (blocks * k_tile + work.between(blocks));
-  if (piece > 0) clocks += piece * k_tile + work.between(piece);
-  const double parts = piece > 0 ? std::ceil(blocks / piece) : 0;
-  if (parts > 1) clocks += exchange_clocks(machine, parts * 4 * c.tile_m * columns);
-  return clocks;
-}
-
-// What a k_tile of fewer columns than the kernel's takes of one of all: its MMAs, or its loads.
-double narrower(const BlackwellConfig& c, const Plan& plan, double columns,
-                const MachineNumbers& numbers) {
-  const auto rows = [&](double n) {
-    return static_cast<double>(c.tile_m) / plan.cluster.n + n / plan.cluster.m;
-  };
-  const auto mma = [&](double n) { return numbers.tcgen05_mma.at(static_cast<int>(n)); };
-  const double loads = rows(columns) / rows(c.tile_n);
-  if (numbers.tcgen05_mma.points.empty()) return loads;
-  return std::max(mma(columns) / mma(c.tile_n), loads);
-}
-
 }  // namespace
 
 kernel::BlackwellConfig with_majors(kernel::BlackwellConfig c, const GemmProblem& p) {
@@ -129,7 +98,7 @@ void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig
   const int size = atom::cluster_size(plan.cluster);
   const int resident = resident_ctas(plan.device, size);
   const auto tiles = c.grouped ? walk_groups(plan, umma_cluster_tile(c, plan.cluster),
-                                             resident / size, ask.lengths)
+                                             resident / size, ask.basis.lengths)
                                : walk_whole_by_umma(plan, c, resident);
   if (!tiles) return;
   plan.tile_source = c.tiles;
@@ -139,42 +108,9 @@ void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig
   for (const int ctas : umma_grids(plan, c, ask.choices, resident, *tiles)) {
     plan.ctas = ctas;
     if (c.splits_k) take_split_memory(plan, c, ctas);
-    plan.cost = blackwell_cost(plan, c, kernel, ask.lengths, ask.clocks());
+    plan.cost = ctas == 0 ? 0 : uncorrected_seconds(blackwell_floor(plan, c, ask.basis));
     all.push_back(candidate_of(plan, kernel));
   }
-}
-
-double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const KernelFacts& kernel,
-                      const GroupLengths& lengths, const MachineClocks& clocks) {
-  if (plan.ctas == 0) return 0;
-  const MachineNumbers& numbers = numbers_of(plan.device);
-  const PredictionMachine& m = clocks.machine;
-  const KernelClocks& work = clocks.of(kernel);
-  const GemmProblem& p = plan.problem;
-  const int together = kernel::stages_together(c);
-  const double blocks =
-      p.reads_ab() ? together * std::ceil(static_cast<double>(p.k()) / kernel::tile_k(c) / together)
-                   : 0;
-  // Columns that a tile multiplies. Tiles of a whole product are cut evenly too.
-  const bool has_widths = kernel::has_widths(c);
-  double columns = c.tile_n;
-  if (has_widths && p.groups) {
-    columns = lengths.even_tokens(c.widths) / std::max(lengths.tiles(c.tile_n).mean, 1e-6);
-  } else if (has_widths && p.m() > 0) {
-    columns = tile::even_step(c.widths, tile::count(c.widths), static_cast<int>(p.m()));
-  }
-  const double share = columns < c.tile_n ? narrower(c, plan, columns, numbers) : 1;
-  const double hz = working_clock(m);
-  const double products =
-      (work.first + busiest(plan, c, blocks, share * work.k_tile, columns, work, m)) / hz;
-  const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);
-  const double memory = moved / kernel_memory_rate(m, plan.device);
-  const double rows = static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m;
-  const double lines = static_cast<double>(plan.tiles()) * blocks * rows;
-  const double from_l2 = lines / m.l2_lines_per_second;
-  // The one of two as fast that loads less.
-  return m.launch_seconds + m.start_clocks / hz + std::max({products, memory, from_l2}) +
-         0.01 * from_l2;
 }
 
 }  // namespace warpwright

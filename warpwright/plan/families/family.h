@@ -177,6 +177,8 @@ class Family {
   /// the start with that kernel and cluster; what it is left as does not matter.
   virtual void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                         std::vector<Candidate>& all) const = 0;
+  /// Has the costs of ways be what they take by measured times too, where any were of the family.
+  virtual void correct(const Ask& /*ask*/, std::span<Candidate* const> /*ways*/) const {}
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
   [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
   /// The grids of a launch of `plan`, with addresses bound.

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/machine.h"
-#include "warpwright/plan/cost/prediction_machine.h"
+#include "warpwright/plan/cost/group_rounds.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/hopper.h"
-#include "warpwright/plan/families/prediction.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright {
 namespace {
@@ -19,32 +19,33 @@ constexpr double kSmGroup = 16;
 
 class Floored {
  public:
-  Floored(const Plan& plan, const PredictionMachine& machine)
+  Floored(const Plan& plan, const TileNeeds& needs, const FloorBasis& basis)
       : plan_(plan),
         p_(plan.problem),
-        f_(plan.facts()),
-        m_(machine),
+        t_(needs),
+        basis_(basis),
+        lengths_(basis.lengths),
+        m_(basis.machine),
         numbers_(numbers_of(plan.device)),
-        hz_(working_clock(machine)),
-        swapped_(f_.swap_ab),
-        rows_(static_cast<double>(swapped_ ? p_.n() : p_.m())),
-        columns_(static_cast<double>(swapped_ ? p_.m() : p_.n())),
-        tiles_(tile::tile_count(plan.raster)),
+        hz_(needs.clock_hz),
+        rows_(static_cast<double>(t_.is_swapped ? p_.n() : p_.m())),
+        columns_(static_cast<double>(t_.is_swapped ? p_.m() : p_.n())),
+        walk_(p_.groups ? group_walk(plan, t_.token_rows, t_.is_swapped, lengths_) : GroupWalk{}),
+        tiles_(p_.groups ? walk_.tiles : tile::tile_count(plan.raster)),
         at_once_(
-            std::min(plan.ctas, f_.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas()))),
+            std::min(plan.ctas, t_.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas()))),
         clusters_(std::max(1.0, at_once_ / plan.cluster_ctas())),
-        row_bytes_(f_.tile.k * numeric::bits(p_.a.dtype) / 8.0),
-        k_tiles_(std::ceil(static_cast<double>(p_.k()) / f_.tile.k)) {
-    const tile::Raster& r = plan.raster;
-    inside_m_ =
-        std::min(1.0, rows_ / (static_cast<double>(r.tiles_m) * plan.cluster.m * f_.tile.m));
-    inside_n_ =
-        std::min(1.0, columns_ / (static_cast<double>(r.tiles_n) * plan.cluster.n * f_.tile.n));
-    slices_ = has_word(f_, "split-K in slices");
-    streams_ = has_word(f_, "stream-K");
-    sums_ = has_word(f_, "promoted") || has_word(f_, "block scales");
-    sharers_ = slices_ ? std::max(1.0, plan.ctas / tiles_) : 1;
-    sharing_ = std::max(1.0, at_once_ / plan.device.sms);
+        k_tiles_(p_.reads_ab() ? std::ceil(static_cast<double>(p_.k()) / t_.k) : 0),
+        sharers_(t_.along_k == AlongK::slices ? std::max(1.0, plan.ctas / std::max(tiles_, 1.0))
+                                              : 1),
+        sharing_(t_.sharing > 0 ? t_.sharing : std::max(1.0, at_once_ / plan.device.sms)) {
+    if (p_.groups) {
+      (t_.is_swapped ? inside_n_ : inside_m_) = tokens_inside();
+    } else {
+      const tile::Raster& r = plan.raster;
+      inside_m_ = std::min(1.0, rows_ / (1.0 * r.tiles_m * plan.cluster.m * t_.tile_m));
+      inside_n_ = std::min(1.0, columns_ / (1.0 * r.tiles_n * plan.cluster.n * t_.tile_n));
+    }
   }
 
   Floor made() {
@@ -57,63 +58,83 @@ class Floored {
          numbers_.tma_store_done_clocks + numbers_.exit_clocks) /
         hz_;
     // CTAs of a cluster wait for each other at both ends.
-    const double together =
-        plan_.cluster_ctas() > 1 ? 2 * numbers_.cluster_barrier_clocks / hz_ : 0;
-    f.start = m_.launch_seconds + once + together;
-    f.tensor = deep * tensor_clocks() / hz_;
-    f.shared = deep * shared_clocks() / hz_;
+    const double waits = plan_.cluster_ctas() > 1 ? 2 * numbers_.cluster_barrier_clocks / hz_ : 0;
+    f.search = t_.search_loads * numbers_.l2_hit_clocks / hz_;
+    f.start = m_.launch_seconds + once + waits + f.search;
+    f.tensor = deep * t_.tensor / hz_;
+    f.convert = deep * t_.convert / hz_;
+    f.shared = deep * t_.shared / hz_;
     f.port = deep * port_clocks() / hz_;
-    f.requests = lines() / m_.l2_lines_per_second;
-    f.memory = moved_bytes(p_) / kernel_memory_rate(m_, plan_.device);
+    f.rows = p_.is_by_index() ? deep * t_.row_copy_clocks * tokens_of_tile() / hz_ : 0;
+    f.requests = lines(together()) / m_.l2_lines_per_second;
+    f.asked = lines({}) / m_.l2_lines_per_second;
+    f.memory = basis_.moved / kernel_memory_rate(m_, plan_.device);
     f.cold = cold_bytes() / numbers_.cold_bytes_per_second;
-    f.ring = deep / sharing_ / f_.stages * numbers_.tma_load_clocks / hz_;
+    f.ring = deep / sharing_ / t_.stages * t_.load_clocks / hz_;
     const double store = store_clocks() / hz_;
-    const bool turns = f_.schedule == kernel::Schedule::pingpong;
-    const double stores = turns ? 1 : std::max(1.0, std::ceil(rounds));
-    f.stores = store * stores;
+    f.stores = store * (1 + (1 - t_.hidden) * (std::max(1.0, std::ceil(rounds)) - 1));
     f.exchange = exchange_seconds(rounds);
-    if (plan_.cluster_k > 1) {  // a cluster for each tile, which starts when another has ended
-      f.start += (std::ceil(rounds) - 1) * once;
-      f.exchange *= std::ceil(rounds);
-    }
-    const double busy =
-        std::max({f.tensor, f.shared, f.port, turns ? rounds * store : 0}) + f.stores - store;
+    if (t_.starts_again) f.start += (std::ceil(rounds) - 1) * once;
+    if (plan_.cluster_k > 1) f.exchange *= std::ceil(rounds);
+    const double busy = std::max({f.tensor, f.convert, f.shared, f.port, f.rows,
+                                  t_.hidden > 0 ? rounds * store : 0}) +
+                        f.stores - store;
     f.seconds = f.start + std::max({busy, f.requests, f.memory, f.ring}) + store + f.exchange;
-    set_features(f, rounds);
+    f.walk = {.rounds = rounds,
+              .tiles = tiles_,
+              .k_tiles = k_tiles_,
+              .sharing = sharing_,
+              .sharers = sharers_,
+              .inside_m = inside_m_,
+              .inside_n = inside_n_,
+              .bytes = inside_bytes(),
+              .again = walk_.again};
     return f;
   }
 
  private:
+  // CTAs of a cluster along the tokens, and rows of the widest tile.
+  [[nodiscard]] double along_tokens() const {
+    return t_.is_swapped ? plan_.cluster.n : plan_.cluster.m;
+  }
+  // The share that a group has in the rows of its tiles.
+  [[nodiscard]] double tokens_inside() const {
+    const double token_tiles = tiles_ / std::max(1, plan_.raster.tiles_n) * along_tokens();
+    const double rows = token_tiles * (t_.is_swapped ? t_.tile_n : t_.tile_m);
+    return std::clamp(static_cast<double>(p_.m()) / std::max(rows, 1.0), 1e-3, 1.0);
+  }
+  [[nodiscard]] double tokens_of_tile() const {
+    return t_.is_swapped ? inside_n_ * t_.tile_n : inside_m_ * t_.tile_m;
+  }
+
   // Tiles of the busiest CTA; those whose CTAs share tiles along K have all as many k_tiles.
   [[nodiscard]] double rounds() const {
+    if (t_.rounds > 0) return t_.rounds;
+    if (p_.groups) return walk_.rounds;
     const double each = tiles_ / clusters_;
-    if (slices_) return std::ceil(tiles_ * sharers_ / clusters_);
-    return streams_ ? each : std::ceil(each);
+    if (t_.along_k == AlongK::slices) return std::ceil(tiles_ * sharers_ / clusters_);
+    return t_.along_k == AlongK::pieces ? each : std::ceil(each);
   }
 
   // For a k_tile.
-  [[nodiscard]] double steps() const { return std::ceil(f_.tile.m / 64.0) * row_bytes_ / 32; }
-  [[nodiscard]] double tensor_clocks() const {
-    const ClockCurve& curve = f_.tile.m == 64 ? m_.wgmma_one : m_.wgmma_more;
-    const double clocks = steps() * curve.at(f_.tile.n);
-    // One warpgroup that adds up its sums itself does not multiply meanwhile.
-    return f_.tile.m == 64 && sums_ ? clocks + f_.tile.n + m_.drain_clocks : clocks;
-  }
-  [[nodiscard]] double shared_clocks() const {
-    return (steps() * (2048 + 32.0 * f_.tile.n) + row_bytes_ * (f_.tile.m + f_.tile.n)) /
-           (m_.shared_bytes_per_clock * m_.fitted.shared_overlap);
-  }
   [[nodiscard]] double port_clocks() const {
-    const double m = static_cast<double>(f_.tile.m) / plan_.cluster.n;
-    const double n = static_cast<double>(f_.tile.n) / plan_.cluster.m;
-    return std::max(inside_bytes() / m_.port_bytes_per_clock, (m + n) * m_.row_clocks);
+    const double m = t_.tile_m / plan_.cluster.n;
+    const double n = t_.tile_n / plan_.cluster.m;
+    const double rows = (p_.packed ? 0 : m) + n;
+    const bool by_means = t_.by_means || p_.groups;
+    const double bytes =
+        by_means ? inside_bytes()
+                 : bytes_of(std::min(1.0, rows_ / t_.tile_m), std::min(1.0, columns_ / t_.tile_n));
+    return std::max((bytes + t_.scale_bytes) / t_.port_bytes_per_clock, rows * t_.row_clocks);
   }
-  [[nodiscard]] double inside_bytes() const {
-    return row_bytes_ * (inside_m_ * f_.tile.m + inside_n_ * f_.tile.n);
+  [[nodiscard]] double bytes_of(double inside_m, double inside_n) const {
+    return t_.row_bytes * (inside_m * t_.a_share * t_.tile_m + inside_n * t_.b_share * t_.tile_n);
   }
+  [[nodiscard]] double inside_bytes() const { return bytes_of(inside_m_, inside_n_); }
   [[nodiscard]] double store_clocks() const {
-    return static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8 /
-           m_.port_bytes_per_clock / (plan_.cluster_k * std::min(sharers_, f_.tile.n / 8.0));
+    const double sent = t_.store_bytes / t_.port_bytes_per_clock /
+                        (plan_.cluster_k * std::min(sharers_, t_.tile_n / 8.0));
+    return std::max(sent, t_.store_clocks);
   }
 
   // CTAs without a cluster, side by side in a group of SMs: how many ask for the same columns of
@@ -123,8 +144,9 @@ class Floored {
   };
   [[nodiscard]] Together together() const {
     const tile::Raster& r = plan_.raster;
-    if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1 || slices_) return {};
-    if (pitch_of_a(p_) % 32 != 0 || pitch_of_b(p_) % 32 != 0) return {};
+    if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1) return {};
+    if (t_.along_k == AlongK::slices || p_.groups) return {};
+    if (pitch_of_a(p_) % 32 != 0 || (!p_.packed && pitch_of_b(p_) % 32 != 0)) return {};
     const double band = std::clamp<double>(r.band, 1, kSmGroup);
     const double across = std::max(1.0, std::floor(kSmGroup / band));
     return {std::min<double>(r.tiles_m, r.along_m ? band : across),
@@ -133,14 +155,16 @@ class Floored {
 
   // Lines of 128 bytes that L2 sends. How many it sends once for several SMs depends on how far
   // these run apart.
-  [[nodiscard]] double lines() const {
-    const Together same = together();
+  [[nodiscard]] double lines(const Together& same) const {
     const double merged = tiles_ > clusters_ ? 0.2 : 0.6;
-    const double of_a = lines_asked(pitch_of_a(p_));
-    const double of_b = lines_asked(pitch_of_b(p_));
-    const double m = (swapped_ ? of_b : of_a) * inside_m_ * f_.tile.m / plan_.cluster.n;
-    const double n = (swapped_ ? of_a : of_b) * inside_n_ * f_.tile.n / plan_.cluster.m;
-    return tiles_ * atom::cluster_size(plan_.cluster) * k_tiles_ * row_bytes_ / 128 *
+    const double of_a = basis_.lines_of_a;
+    const double of_b = basis_.lines_of_b;
+    // Tokens by index are not shared in a cluster.
+    const double by_m = p_.is_by_index() && !t_.is_swapped ? 1 : plan_.cluster.n;
+    const double by_n = p_.is_by_index() && t_.is_swapped ? 1 : plan_.cluster.m;
+    const double m = (t_.is_swapped ? of_b : of_a) * inside_m_ * t_.tile_m / by_m;
+    const double n = (t_.is_swapped ? of_a : of_b) * inside_n_ * t_.tile_n / by_n;
+    return tiles_ * atom::cluster_size(plan_.cluster) * k_tiles_ * t_.row_bytes / 128 *
            (m / (1 + merged * (same.n - 1)) + n / (1 + merged * (same.m - 1)));
   }
 
@@ -148,112 +172,83 @@ class Floored {
   // wants it at that time.
   [[nodiscard]] double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
-    if (plan_.cluster_k > 1 || slices_) return 0;
-    const bool few = p_.m() <= 4 * (swapped_ ? f_.tile.n : f_.tile.m);
+    if (plan_.cluster_k > 1 || t_.along_k == AlongK::slices) return 0;
+    if (p_.groups) {  // weights, for each tile of tokens
+      return lengths_.busy * (1 + walk_.again) * basis_.weights;
+    }
+    const bool few = static_cast<double>(p_.m()) <= 4 * (t_.is_swapped ? t_.tile_n : t_.tile_m);
     if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const Together same = together();
     const double along = std::ceil(clusters_ / r.band);
     const double m = std::min<double>(r.tiles_m, r.along_m ? r.band : along);
     const double n = std::min<double>(r.tiles_n, r.along_m ? along : r.band);
-    return rows_ > columns_ ? k * rows_ * std::ceil(n / same.n)
+    return rows_ > columns_ ? k * t_.a_share * rows_ * std::ceil(n / same.n)
                             : k * columns_ * std::ceil(m / same.m);
   }
 
   [[nodiscard]] double exchange_seconds(double rounds) const {
-    const double sums = 4.0 * f_.tile.m * f_.tile.n;
     if (plan_.cluster_k > 1) {
-      const double sent = sums / plan_.cluster_k / numbers_.dsmem_bytes_per_clock;
+      const double sent = t_.sums_bytes / plan_.cluster_k / numbers_.dsmem_bytes_per_clock;
       return (numbers_.cluster_barrier_clocks + numbers_.dsmem_clocks + sent) / hz_;
     }
     double bytes = 0;
-    if (sharers_ > 1) bytes = 2 * (1 - 1 / sharers_) * sums;
-    if (streams_ && rounds != std::floor(rounds)) {
-      const double parts = rounds < 1 ? std::ceil(1 / rounds) : 2;
-      bytes = parts * sums;
+    if (sharers_ > 1) bytes = 2 * (1 - 1 / sharers_) * t_.sums_bytes;
+    if (t_.along_k == AlongK::pieces && rounds != std::floor(rounds)) {
+      const double even = rounds < 1 ? std::ceil(1 / rounds) : 2;
+      bytes = (t_.parts > 0 ? t_.parts : even) * t_.sums_bytes;
     }
     // Written for all to see, told, asked, answered, and read.
-    return bytes > 0 ? (m_.exchange_clocks + bytes / m_.port_bytes_per_clock) / hz_ : 0;
-  }
-
-  void set_features(Floor& f, double rounds) const {
-    const double all = f.seconds;
-    const double in_flight =
-        f_.stages * inside_bytes() *
-        std::min<double>(plan_.ctas, static_cast<double>(plan_.device.sms) * f_.ctas_per_sm);
-    f.features = {f.tensor / all,
-                  f.shared / all,
-                  f.port / all,
-                  f.requests / all,
-                  f.memory / all,
-                  f.cold / all,
-                  f.ring / all,
-                  f.stores / all,
-                  f.exchange / all,
-                  std::log(all * 1e6),
-                  rounds,
-                  rounds / std::ceil(rounds),
-                  std::ceil(k_tiles_ / (plan_.cluster_k * sharers_)),
-                  std::min(1.0, static_cast<double>(plan_.ctas) / plan_.device.sms),
-                  sharing_,
-                  static_cast<double>(f_.ctas_per_sm),
-                  static_cast<double>(f_.stages),
-                  std::log(in_flight),
-                  static_cast<double>(f_.tile.m),
-                  static_cast<double>(f_.tile.n),
-                  row_bytes_,
-                  static_cast<double>(plan_.cluster.m),
-                  static_cast<double>(plan_.cluster.n),
-                  static_cast<double>(plan_.cluster_k),
-                  sharers_,
-                  f_.schedule == kernel::Schedule::pingpong ? 1.0 : 0.0,
-                  streams_ ? 1.0 : 0.0,
-                  has_word(f_, "promoted") ? 1.0 : 0.0,
-                  has_word(f_, "block scales") ? 1.0 : 0.0,
-                  swapped_ ? 1.0 : 0.0,
-                  static_cast<double>(numeric::bits(p_.a.dtype)),
-                  inside_m_,
-                  inside_n_,
-                  lines_asked(pitch_of_a(p_)) + lines_asked(pitch_of_b(p_)),
-                  has_word(f_, "consumers side by side") ? 1.0 : 0.0,
-                  f_.tiles == kernel::TileSource::dynamic_persistent ? 1.0 : 0.0};
+    if (bytes == 0) return 0;
+    return (m_.exchange_clocks + bytes / (t_.sums_share * t_.port_bytes_per_clock)) / hz_;
   }
 
   const Plan& plan_;
   const GemmProblem& p_;
-  const KernelFacts& f_;
+  const TileNeeds& t_;
+  const FloorBasis& basis_;
+  const GroupLengths& lengths_;
   const PredictionMachine& m_;
   const MachineNumbers& numbers_;
   double hz_;
-  bool swapped_;
   double rows_, columns_;  // of the product as the kernel has it
-  double tiles_;           // for clusters
-  double at_once_;         // CTAs
-  double clusters_;        // at once
-  double row_bytes_;       // of a k_tile
-  double k_tiles_;
+  GroupWalk walk_;
+  double tiles_;                        // for clusters
+  double at_once_;                      // CTAs
+  double clusters_;                     // at once
+  double k_tiles_;                      // of a tile
   double inside_m_ = 1, inside_n_ = 1;  // of all tiles' rows and columns
-  bool slices_ = false, streams_ = false, sums_ = false;
-  double sharers_ = 1;  // CTAs that share a tile in slices
-  double sharing_ = 1;  // CTAs that share an SM
+  double sharers_;                      // CTAs that share a tile in slices
+  double sharing_;                      // CTAs that share an SM
 };
 
 }  // namespace
 
-const std::array<const char*, Floor::kFeatures> floor_features = {
-    "tensor",  "shared",   "port",      "requests",    "memory",       "cold",
-    "ring",    "stores",   "exchange",  "log_us",      "rounds",       "last_round",
-    "k_tiles", "busy_sms", "sharing",   "ctas_per_sm", "stages",       "in_flight",
-    "tile_m",  "tile_n",   "row_bytes", "cluster_m",   "cluster_n",    "cluster_k",
-    "sharers", "pingpong", "stream_k",  "promoted",    "block_scales", "swapped",
-    "bits",    "inside_m", "inside_n",  "lines",       "side_by_side", "drawn"};
+FloorBasis::FloorBasis(const GemmProblem& p, const DeviceFacts& device)
+    : machine(prediction_machine(device)),
+      lengths(group_lengths(p)),
+      moved(p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p)),
+      weights(p.groups ? moved_bytes(p, 1) - moved_bytes(p, 0) : 0),
+      lines_of_a(lines_asked(pitch_of_a(p))),
+      lines_of_b(p.packed ? packed_share(p) : lines_asked(pitch_of_b(p))) {}
 
-std::optional<Floor> floor_of(const Plan& plan) {
-  const GemmProblem& p = plan.problem;
-  const bool is_plain =
-      p.reads_ab() && !p.groups && !p.packed && !p.epilogue.gated && !p.is_quantised();
-  if (plan.ctas == 0 || plan.facts().architecture != 90 || !is_plain) return std::nullopt;
-  return Floored(plan, prediction_machine(plan.device)).made();
+Floor made_floor(const Plan& plan, const TileNeeds& needs, const FloorBasis& basis) {
+  return Floored(plan, needs, basis).made();
+}
+
+void cut_tiles(TileNeeds& needs, const Plan& plan, const FloorBasis& basis) {
+  const auto k_tiles = static_cast<int>(pieces(plan.problem.k(), needs.k));
+  const tile::SplitPlan split(tile::tile_count(plan.raster), k_tiles,
+                              plan.ctas / atom::cluster_size(plan.cluster));
+  const int piece = split.each + (split.longer > 0 ? 1 : 0);
+  needs.along_k = AlongK::pieces;
+  needs.rounds = 1.0 * split.whole / split.clusters + 1.0 * piece / k_tiles;
+  needs.parts = piece > 0 ? std::ceil(1.0 * k_tiles / piece) : 0;
+  needs.sums_share = basis.machine.fitted.sums_rate;
+}
+
+double uncorrected_seconds(const Floor& f) {
+  return f.seconds + 0.01 * (f.tensor + f.port + f.asked + f.stores);
 }
 
 }  // namespace warpwright

@@ -7,6 +7,7 @@
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/kernel/cluster_parts.h"
 #include "warpwright/plan/families/ask.h"
+#include "warpwright/plan/families/floor.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
@@ -229,9 +230,9 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const int size = atom::cluster_size(plan.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
   if (resident == 0) return;
-  const auto counted =
-      p.groups ? walk_groups(plan, cluster_tile(c, plan.cluster), resident / size, ask.lengths)
-               : walk_whole(plan, c, resident);
+  const auto counted = p.groups ? walk_groups(plan, cluster_tile(c, plan.cluster), resident / size,
+                                              ask.basis.lengths)
+                                : walk_whole(plan, c, resident);
   if (!counted) return;
   const std::int64_t count = *counted;
   const std::int64_t blocks = p.reads_ab() ? pieces(p.k(), kernel::tile_k(c)) : 0;
@@ -241,7 +242,7 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
     plan.ctas = count == 0 ? 0 : ctas;
     plan.tile_source = *tiles;
     take_memory(plan, c, ctas);
-    plan.cost = predicted_cost(plan, c, ask.lengths);
+    plan.cost = plan.ctas == 0 ? 0 : hopper_floor(plan, c, ask.basis, false).seconds;
     all.push_back(candidate_of(plan, kernel));
   }
 }

@@ -10,8 +10,6 @@
 
 namespace warpwright {
 
-struct Machine;
-
 /// The configuration of a Hopper plan's kernel.
 const kernel::GemmConfig& hopper_config(const Plan& plan);
 
@@ -26,24 +24,17 @@ bool hopper_serves(const kernel::GemmConfig& config, const Ask& ask);
 void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig& config,
                  const Ask& ask, std::vector<Candidate>& all);
 
-/// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
-/// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
-/// rates. `lengths` are those of groups.
-double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
-                      const GroupLengths& lengths);
+/// The floor of a plan whose kernel has this configuration; with its features only where these are
+/// asked for.
+Floor hopper_floor(const Plan& plan, const kernel::GemmConfig& config, const FloorBasis& basis,
+                   bool with_features);
 
-/// Do CTAs of clusters that share a tile along K meet on an SM that runs two? Where more clusters
-/// of packed weights' kernels were launched than fit with a CTA an SM, they took as long as if all
-/// had (docs/log/w4a8.md).
-bool packed_ctas_meet(const Plan& plan);
-/// CTAs of a plan's launch that have an SM in common.
-double ctas_on_an_sm(const Plan& plan, int ctas_per_sm);
+/// Clocks in which the warps of an SM make what is multiplied of a k_tile of packed weights, and
+/// scale its sums.
+double convert_clocks(const kernel::GemmConfig& config, const PackedFormat& format);
+
 /// Bytes of packed weights in those that as many elements of the tokens' type take.
 double packed_share(const GemmProblem& problem);
-/// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share, `sharing`:
-/// CTAs of the launch that have an SM in common.
-double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
-                     const Machine& machine, double sharing);
 
 /// How its warps work together, and find groups.
 std::string hopper_schedule_text(const kernel::GemmConfig& config);

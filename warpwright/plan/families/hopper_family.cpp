@@ -9,6 +9,7 @@
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -109,6 +110,16 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
     hopper_ways(plan, kernel, config_of(kernel), ask, all);
+  }
+  void correct(const Ask& ask, std::span<Candidate* const> ways) const override {
+    if (!ask.problem.multiplies()) return;
+    std::vector<Floor> floors;
+    for (const Candidate* way : ways) {
+      floors.push_back(
+          hopper_floor(plan_of(ask.start, *way), config_of(*way->kernel), ask.basis, true));
+    }
+    const std::vector<double> seconds = learnt_seconds(floors, correction_of(ask.start.device));
+    for (std::size_t i = 0; i < ways.size(); ++i) ways[i]->cost = seconds[i];
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {

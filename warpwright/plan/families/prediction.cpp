@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/composer.h"
+#include "warpwright/plan/families/floor.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/tile/raster.h"
@@ -99,12 +99,17 @@ double Composer::port_clocks() const {
 double Composer::k_tile_clocks() const {
   if (f_.architecture != 90) return phases_.k_tile / m_.tensor_share;
   if (p_.packed) {
-    // The model does not time the instructions that decode: those of the kernel are counted.
+    // The model does not time the instructions that decode: those of the kernel are counted. Warps
+    // decode or multiply; and a warpgroup by itself waits for codes, products and sums in turn,
+    // of which another CTA on the SM hides some (docs/log/w4a8.md).
     const kernel::GemmConfig& c = hopper_config(plan_);
-    return std::max(phases_.k_tile / m_.tensor_share,
-                    kernel::k_atoms(c) * packed_clocks(c, p_.packed->format, packed_share(p_),
-                                                       machine_of(true, plan_.device),
-                                                       ctas_on_an_sm(plan_, c.ctas_per_sm)));
+    const double convert = convert_clocks(c, p_.packed->format);
+    const double steps = f_.tile.m / 64.0 * f_.tile.k * kernel::operand_bits(c) / 8 / 32;
+    const double tensor = steps * m_.wgmma_more.at(f_.tile.n);
+    const double waits =
+        1.65 * kernel::k_atoms(c) * (126 + 2.0 * f_.tile.n) + 1.65 * convert * 64 / f_.tile.m;
+    return std::max(
+        {phases_.k_tile / m_.tensor_share, convert + tensor, waits / std::min(1.3, sharing())});
   }
   const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
   const double steps = f_.tile.m / 64.0 * row_bytes / 32;
@@ -209,7 +214,6 @@ double Composer::resident() const {
 
 // CTAs that an SM runs at a time.
 double Composer::sharing() const {
-  if (packed_ctas_meet(plan_)) return f_.ctas_per_sm;
   return std::clamp(resident() * plan_.cluster_ctas() / plan_.device.sms, 1.0,
                     static_cast<double>(f_.ctas_per_sm));
 }

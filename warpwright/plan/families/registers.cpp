@@ -1,4 +1,5 @@
-// The ways to run a kernel of the register family: what it serves, its grids, and their cost.
+// The ways to run a kernel of the register family: what it serves, its grids, and what its
+// tiles need.
 #include "warpwright/plan/families/registers.h"
 
 #include <algorithm>
@@ -154,54 +155,74 @@ std::optional<int> register_walk(Plan& plan, const kernel::RegisterConfig& c, in
 
 namespace {
 
-// Clocks of an SM for a k_tile of one CTA, by the device's numbers: its four tensor cores; shared
-// memory, which takes the operands and gives each warp its rows and columns; and what L2 sends. How
-// the first two add up is set so that an H200's 8192^3 takes what it was measured to
-// (docs/log/registers.md): warps that also copy hide less of one behind the other.
-double register_k_tile(const kernel::RegisterConfig& c, const MachineNumbers& n) {
+// Clocks of an SM's four tensor cores for a k_tile of one CTA, and of its shared memory, which
+// takes the operands and gives each warp its rows and columns.
+double mma_clocks_of(const kernel::RegisterConfig& c, const MachineNumbers& n) {
   const double products = static_cast<double>(c.tile_m) * c.tile_n * c.tile_k;
   const double an_mma = static_cast<double>(c.mma.m) * c.mma.n * c.mma.k;
   const MmaClocks* const known = find_mma(n, c.mma);
-  const double tensor = products / an_mma * (known != nullptr ? known->clocks : an_mma / 256) / 4;
-  const double row = row_bytes(c);
-  const double copied = (c.tile_m + c.tile_n) * row;
-  const double read = (c.tile_m * c.warps_n + c.tile_n * c.warps_m) * row;
-  const double shared = (copied + read) / n.shared_bytes_per_clock;
+  return products / an_mma * (known != nullptr ? known->clocks : an_mma / 256) / 4;
+}
+double shared_clocks_of_mma(const kernel::RegisterConfig& c, const MachineNumbers& n) {
+  const double copied = c.tile_m + c.tile_n;
+  const double read = c.tile_m * c.warps_n + c.tile_n * c.warps_m;
+  return (copied + read) * row_bytes(c) / n.shared_bytes_per_clock;
+}
+
+// How far both go on beside each other: warps that also copy hide less of one behind the other, and
+// they wait for each other where no CTA is beside theirs, or too few warps. Set by an H200's
+// 8192^3: 2,569 us by 128x128 in twos, 2,882 by 128x256, 2,502 by a producer
+// (docs/log/registers.md).
+double both_clocks(const kernel::RegisterConfig& c, double tensor, double shared, double ctas) {
   const double power = has_producer(c) ? 4 : 3;
   const double both = std::pow(std::pow(tensor, power) + std::pow(shared, power), 1 / power);
+  double share = ctas > 1 || has_producer(c) ? 1 : 0.86;
+  if (ctas * threads(c) < 256) share *= 0.8;
+  if (c.any_alignment) share *= 0.8;
+  return both / share;
+}
+
+// That an SM gets of what L2 sends, by the way that the kernel's loads take.
+double port_rate(const kernel::RegisterConfig& c, const MachineNumbers& n) {
   const double port = has_producer(c) && n.tma_bytes_per_clock > 0 ? n.tma_bytes_per_clock
                       : n.cp_async_bytes_per_clock > 0             ? n.cp_async_bytes_per_clock
                                                                    : n.read_bytes_per_clock;
-  const double l2 = std::min(port, n.l2_bytes_per_second / n.sms / n.clock_hz);
-  return std::max(both, copied / l2);
+  return std::min(port, n.l2_bytes_per_second / n.sms / n.clock_hz);
 }
 
 }  // namespace
 
-// Rounds of tiles, or of parts of them, on an SM that its CTAs share, or the memory's time. In
-// turns one group stores while the other multiplies.
-double register_cost(const Plan& p, const kernel::RegisterConfig& c) {
-  if (p.ctas == 0) return 0;
-  const MachineNumbers& n = numbers_of(p.device);
-  const double tiles = tile::tile_count(p.raster);
-  const double blocks = std::ceil(static_cast<double>(p.problem.k()) / c.tile_k);
-  const double busy = std::min(p.ctas, c.ctas_per_sm * p.device.sms);
-  const double on_an_sm = std::ceil(busy / p.device.sms);
-  // Warps that copy and multiply wait for each other; another CTA of the SM hides it. An H200's
-  // 128x256, by itself, took 2,882 us where 128x128 in twos took 2,569.
-  double share = on_an_sm > 1 || has_producer(c) ? 1 : 0.86;
-  if (on_an_sm * threads(c) < 256) share *= 0.8;  // too few warps to hide what they wait for
-  if (c.any_alignment) share *= 0.8;
-  const double of_a_cta =
-      splits_tiles(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
-  const double rounds = splits_tiles(p) ? 1 : std::ceil(tiles / p.ctas);
-  const double store = c.tile_m * c.tile_n / (takes_turns(c) ? 128.0 : 32.0);
-  const double clocks = on_an_sm * (of_a_cta * register_k_tile(c, n) / share + rounds * store) +
-                        1500 + (splits_tiles(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
-  const double multiplied = clocks / n.loaded_clock_hz;
-  const double rate = p.device.memory_bytes_per_second;
-  const double memory = rate > 0 ? moved_bytes(p.problem) / rate : 0;
-  return std::max(multiplied, memory) + 0.1 * std::min(multiplied, memory);
+Floor register_floor(const Plan& plan, const kernel::RegisterConfig& c, const FloorBasis& basis) {
+  const GemmProblem& p = plan.problem;
+  const MachineNumbers& n = numbers_of(plan.device);
+  TileNeeds t;
+  t.clock_hz = n.loaded_clock_hz;  // by which the numbers of both_clocks were set
+  t.tile_m = c.tile_m;
+  t.tile_n = c.tile_n;
+  t.token_rows = c.tile_m;
+  t.ctas_per_sm = c.ctas_per_sm;
+  const double sms = plan.device.sms;
+  t.sharing = std::ceil(std::min<double>(plan.ctas, c.ctas_per_sm * sms) / sms);
+  if (c.grouped) t.search_loads = 1 + static_cast<double>(p.group_count()) / 5;
+  t.k = c.tile_k;
+  t.row_bytes = row_bytes(c);
+  t.scale_bytes = scale_bytes(c, c.tile_m + c.tile_n);
+  t.shared = shared_clocks_of_mma(c, n);
+  t.tensor = both_clocks(c, mma_clocks_of(c, n), t.shared, t.sharing);
+  t.port_bytes_per_clock = port_rate(c, n);
+  if (has_producer(c)) t.row_clocks = n.tma_row_clocks;
+  const bool asynchronous = c.feed == kernel::Feed::copy_async;
+  t.stages = has_producer(c) ? c.stages : c.stages - 1;  // that are on their way
+  t.load_clocks = has_producer(c) ? n.tma_load_clocks
+                  : asynchronous  ? n.cp_async_clocks
+                                  : n.l2_hit_clocks;
+  t.store_bytes = 1.0 * c.tile_m * c.tile_n * numeric::bits(c.result) / 8;
+  t.hidden = takes_turns(c) ? 1 : 0;
+  t.sums_bytes = 4.0 * c.tile_m * c.tile_n;
+  if (splits_tiles(plan)) cut_tiles(t, plan, basis);
+  // Who exchanges sums does not share L2 with all SMs.
+  t.sums_share *= n.read_bytes_per_clock / t.port_bytes_per_clock;
+  return made_floor(plan, t, basis);
 }
 
 std::vector<int> register_grids(const kernel::RegisterConfig& c, int tiles, int resident,

@@ -33,7 +33,8 @@ std::vector<int> register_grids(const kernel::RegisterConfig& config, int tiles,
 /// Are tiles split along K? They are where the grid has more CTAs than there are tiles.
 bool splits_tiles(const Plan& plan);
 
-/// Predicted seconds of a candidate.
-double register_cost(const Plan& plan, const kernel::RegisterConfig& config);
+/// The floor of a plan whose kernel has this configuration.
+Floor register_floor(const Plan& plan, const kernel::RegisterConfig& config,
+                     const FloorBasis& basis);
 
 }  // namespace warpwright

@@ -64,7 +64,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     const int resident = c.ctas_per_sm * resident_ctas(plan.device, 1);
     if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
     plan.flag_bytes = plan.workspace_bytes = 0;
-    const auto tiles = register_walk(plan, c, resident, ask.lengths);
+    const auto tiles = register_walk(plan, c, resident, ask.basis.lengths);
     if (!tiles) return;
     const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
     for (const int ctas : register_grids(c, *tiles, resident, blocks, ask.choices)) {
@@ -72,7 +72,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
       plan.tile_source = c.tiles;
       if (!c.grouped) plan.flag_bytes = plan.workspace_bytes = 0;
       if (splits_tiles(plan)) take_split_memory(plan, c, ctas);
-      plan.cost = register_cost(plan, c);
+      plan.cost = ctas == 0 ? 0 : uncorrected_seconds(register_floor(plan, c, ask.basis));
       all.push_back(candidate_of(plan, kernel));
     }
   }

@@ -91,7 +91,10 @@ std::string MixturePlan::explain() const {
     text += "\n";
     if (step.asks_early) early += (early.empty() ? "" : " and ") + std::string(step.name);
   }
-  if (rated) text += format("floors together %.2f us\n", floors * 1e6);
+  if (rated) {
+    text +=
+        format("floors together %.2f us; predicted to take %.2f us\n", floors * 1e6, cost * 1e6);
+  }
   if (p.is_routed()) {
     text += way.by_index ? "the first product reads tokens by number\n"
                          : "tokens are put into the order of the experts first\n";

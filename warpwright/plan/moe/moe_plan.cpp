@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/facts/machines.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/plan/moe/layers.h"
+#include "warpwright/plan/moe/moe_prediction.h"
 #include "warpwright/plan/moe/steps.h"
 #include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/rules.h"
@@ -54,53 +54,18 @@ std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
   return std::nullopt;
 }
 
-// What a launch more takes, and what it gains to ask for weights early (1 to 4 us at 1 to 64
-// tokens, from a launch to its first operands): an H200's, elsewhere as its description differs.
-struct StepTimes {
-  double launch = 2.5e-6;
-  double early = 3e-6;
-  double layer = 15e-6;  ///< what a layer in one launch takes beside its bytes
-};
-StepTimes step_times(const DeviceFacts& device) {
-  if (device.is_model) return {};
-  static const MachineNumbers& fitted = *known_machine("h200");
-  StepTimes times;
-  const MachineNumbers& n = numbers_of(device);
-  times.launch += n.launch_seconds - fitted.launch_seconds;
-  const auto start = [](const MachineNumbers& m) {
-    const double clocks = m.start_clocks + m.cold_start_clocks + m.first_operand_clocks;
-    return m.launch_seconds + clocks / m.clock_hz;
-  };
-  times.early *= start(n) / start(fitted);
-  return times;
-}
-
 // Up to so many slots the launch that gathers sorts, where that is open. On an H100 it takes 1 to 7
 // us less at 8 to 128 slots, as much at 256, and 1 to 3 more at 512.
 constexpr std::int64_t most_sorted_with_gather = 128;
 
-// Seconds that the whole mixture is predicted to take: of a plan, or to compare the ways of one
-// (`to_choose`). On the model, which has no times, plans are compared by their products, and ways
-// by their launches.
+// Seconds that the whole mixture is predicted to take. On the model, which has no times, plans are
+// compared by their products, and ways (`to_choose`) by their launches.
 double cost_of(const MixturePlan& plan, bool to_choose) {
-  double cost = 0;
-  if (plan.device.is_model) {
-    if (to_choose) return plan.launches();
-    for (const MixtureProduct& product : mixture_products) cost += (plan.*product.plan).cost;
-    return cost;
+  if (!plan.device.is_model) {
+    return step_times(plan, [](const Plan& product) { return ProductTime{product.cost}; }).seconds;
   }
-  const StepTimes times = step_times(plan.device);
-  const double rate =
-      std::max(plan.device.memory_bytes_per_second, 1.0) * numbers_of(plan.device).copy_share;
-  for (const StepRow& row : rows_of(plan)) {
-    if (row.product != nullptr) {
-      cost += (plan.*row.product->plan).cost - (asks_early(plan, row) ? times.early : 0);
-    } else {
-      cost += row.whole ? times.layer : times.launch;
-      if (row.charged || !to_choose) cost += bytes_of(plan, row) / rate;
-    }
-  }
-  return cost;
+  if (to_choose) return plan.launches();
+  return plan.first.cost + plan.second.cost;
 }
 
 // Are there kernels that quantise the rows of such a product?

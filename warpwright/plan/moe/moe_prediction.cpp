@@ -1,9 +1,9 @@
 #include "warpwright/plan/moe/moe_prediction.h"
 
+#include <algorithm>
+
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/moe/steps.h"
-
-#include <algorithm>
 
 namespace warpwright {
 namespace {
@@ -13,13 +13,19 @@ double started_seconds(const MachineNumbers& n) {
   return (n.start_clocks + n.cold_start_clocks) / n.clock_hz;
 }
 
+// A launch that moves rows takes so long beside its bytes: until the first rows come, and until the
+// last ones are there for the next launch. With its round trips 2.3 us on an H200, where 2.5 were
+// measured (docs/log/moe.md).
+double row_launch_seconds(const MachineNumbers& n) {
+  return (n.first_operand_clocks + n.tma_store_done_clocks + n.exit_clocks) / n.clock_hz;
+}
+
 }  // namespace
 
-MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
-                          const std::function<TilePhases(const Plan&)>& phases) {
+MixturePrediction step_times(const MixturePlan& plan,
+                             const std::function<ProductTime(const Plan&)>& product_time) {
   const MachineNumbers& n = numbers_of(plan.device);
-  const PredictionMachine m = prediction_machine(plan.device);
-  const double memory = m.memory_bytes_per_second * m.fitted.memory_share;
+  const double rate = n.copy_share * std::max(plan.device.memory_bytes_per_second, 1.0);
   MixturePrediction out;
   double before = 0;  // what the step before takes
   for (const StepRow& row : rows_of(plan)) {
@@ -27,29 +33,24 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
     if (row.product != nullptr) {
       const Plan& by = plan.*row.product->plan;
       made.kernel = by.name();
-      const Prediction product = warpwright::predict(by, phases(by), m, lengths);
-      made.seconds = product.seconds - m.launch_seconds;
+      const ProductTime product = product_time(by);
+      made.seconds = product.seconds - n.launch_seconds;
       made.limit = product.limit;
       // Until the first weights are there: no more of it than the step before lasts.
       if (asks_early(plan, row)) {
-        const double hidden = product.start - m.launch_seconds - started_seconds(n);
-        out.early += std::clamp(hidden, 0.0, before);
+        out.early += std::clamp(n.first_operand_clocks / n.clock_hz, 0.0, before);
       }
     } else if (row.whole) {
       // As its products, of which the second has started by then.
-      double products = 0;
-      for (const MixtureProduct& each : mixture_products) {
-        const Plan& by = plan.*each.plan;
-        const Prediction product = warpwright::predict(by, phases(by), m, lengths);
-        products += product.seconds - m.launch_seconds;
-        made.limit = product.limit;
-      }
-      made.seconds = products - started_seconds(n);
+      const ProductTime second = product_time(plan.second);
+      made.seconds = product_time(plan.first).seconds + second.seconds - 2 * n.launch_seconds -
+                     started_seconds(n);
+      made.limit = second.limit;
     } else {
-      const double trips = row.trips * n.l2_miss_clocks / n.clock_hz;
-      const double moved = bytes_of(plan, row) / memory;
-      made.seconds = started_seconds(n) + trips + moved;
-      if (moved > trips + started_seconds(n)) made.limit = Limit::memory;
+      const double waits = row_launch_seconds(n) + row.trips * n.l2_miss_clocks / n.clock_hz;
+      const double moved = bytes_of(plan, row) / rate;
+      made.seconds = started_seconds(n) + waits + moved;
+      if (moved > waits + started_seconds(n)) made.limit = Limit::memory;
     }
     if (!out.steps.empty()) made.seconds = std::max(0.0, made.seconds - started_seconds(n));
     before = made.seconds;
@@ -61,6 +62,15 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
   out.between = (plan.launches() - 1) * std::max(n.dependent_launch_seconds, 0.0);
   out.seconds += out.launch + out.between - out.early;
   return out;
+}
+
+MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
+                          const std::function<TilePhases(const Plan&)>& phases) {
+  const PredictionMachine machine = prediction_machine(plan.device);
+  return step_times(plan, [&](const Plan& product) {
+    const Prediction made = warpwright::predict(product, phases(product), machine, lengths);
+    return ProductTime{made.seconds, made.limit};
+  });
 }
 
 }  // namespace warpwright

@@ -30,8 +30,18 @@ struct MixturePrediction {
   std::vector<StepPrediction> steps;
 };
 
-/// Composes. `lengths` are the rows of each expert that is here; `phases` says what one
-/// SM takes for a tile of a product.
+/// What a product takes by itself, with its launch.
+struct ProductTime {
+  double seconds = 0;
+  Limit limit = Limit::start;
+};
+
+/// Composes, of the times of its products.
+MixturePrediction step_times(const MixturePlan& plan,
+                             const std::function<ProductTime(const Plan&)>& product_time);
+
+/// The same of products as `predict` composes them: `lengths` are the rows of each expert that is
+/// here; `phases` says what one SM takes for a tile of a product.
 MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
                           const std::function<TilePhases(const Plan&)>& phases);
 

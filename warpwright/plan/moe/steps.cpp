@@ -66,20 +66,20 @@ struct StepTable {
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = [](const P& p) { return !p.way.sorts_rows && !makes_beside_sort(p); },
        .reads = {topk_ids}, .writes = sorted,
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true,
        .code = {"SortSlotsKernel", "SortCounts"}},
 
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = quantises_beside_sort,
        .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens, token_scales},
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true,
        .says = "the launch of the sort quantises tokens beside it",
        .code = {"SortSlotsKernel", "SortCounts"}},
 
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = [](const P& p) { return makes_beside_sort(p) && !p.problem.quantises(); },
        .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens},
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true,
        .says = "the launch of the sort multiplies tokens by router weights beside it",
        .code = {"SortSlotsKernel", "SortCounts"}},
 

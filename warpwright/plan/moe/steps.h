@@ -65,7 +65,6 @@ struct StepRow {
   bool whole = false;      ///< it does all of a layer, both products in it
   bool routes = false;     ///< only a layer with a router has it
   bool only_here = false;  ///< of rows of slots it moves only those of experts that are here
-  bool charged = true;     ///< are its bytes, in a choice among ways? The sort has them in each
   /// Lines of explain, with the type of codes for %; the other where scales lie in tiles.
   const char* says = nullptr;
   const char* says_in_tiles = nullptr;

@@ -11,6 +11,7 @@
 namespace warpwright {
 
 struct MachineNumbers;  // facts/machine_numbers.h
+class Correction;       // plan/cost/correction.h
 
 /// Facts of one device. Rates are the roofs a kernel is held against, so measured ones where known.
 struct DeviceFacts {
@@ -30,6 +31,9 @@ struct DeviceFacts {
   /// By which plans are held against each other; null where the machine of the architecture stands
   /// for it (numbers_of).
   std::shared_ptr<const MachineNumbers> numbers = nullptr;
+  /// What its measured times are beside floors; null where the built-in correction stands for it
+  /// (correction_of).
+  std::shared_ptr<const Correction> correction = nullptr;
 };
 
 /// The numbers of a device: its own, or of the known machine that stands for its architecture.

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "warpwright/facts/format.h"
-#include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/cost/prediction_machine.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernel_list.h"
-#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/search.h"
 
@@ -48,11 +47,11 @@ bool needs_copy_engine(const Family& family, const GemmProblem& problem) {
   return family.uses_tma() || problem.scaling == Scaling::block_scaled;
 }
 
-// How many of the cheapest ways are weighed once more, and up to what of the least cost: more of
-// either chose no better in 264 measured products.
-constexpr std::size_t most_weighed = 6;
-constexpr double near_cost = 1.1;
-// What differs by less stays as it is.
+// How many of the cheapest ways are held against measured times, and up to what of the least floor:
+// more of either chose no better (docs/log/prediction.md).
+constexpr std::size_t most_corrected = 20;
+constexpr double most_over = 1.6;
+// What differs by less is not told apart: measured times were repeated to about as much.
 constexpr double same_time = 0.01;
 
 // What one more grid in front costs, beside what it moves.
@@ -79,8 +78,8 @@ void add_copies(Plan& plan, const GemmProblem& problem, const OperandCopies& cop
 
 double seconds_of(const OperandCopies& copies, const DeviceFacts& device) {
   const std::int64_t bytes = (copies.a ? copies.a->bytes : 0) + (copies.b ? copies.b->bytes : 0);
-  return static_cast<double>(2 * bytes) / memory_rate(fitted_machine(false), device) +
-         copies_launch_seconds;
+  const double rate = kernel_memory_rate(prediction_machine(device), device);
+  return static_cast<double>(2 * bytes) / rate + copies_launch_seconds;
 }
 
 // All ways to a product, in the order of the search until they are sorted.
@@ -93,36 +92,53 @@ struct Found {
   const Family* family;
   std::vector<Candidate> ways;
 
-  // Brings the `count` cheapest to the front, in order; among equal ones what was found first.
-  void sort(std::size_t count) {
-    const auto cheaper = [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; };
-    if (count >= ways.size()) {
-      std::stable_sort(ways.begin(), ways.end(), cheaper);
-      return;
-    }
-    for (auto at = ways.begin(); count > 0; ++at, --count) {
-      const auto best = std::min_element(at, ways.end(), cheaper);
-      std::rotate(at, best, best + 1);
-    }
+  // In the order of what they take by measured times; first is the best of those with the least
+  // floors, as plans take it, and without `all` only these are left. Where several take as long,
+  // who keeps no flags and shares no tile along K comes first: its time depends on less.
+  void correct(const PlanChoices& choices, bool all) {
+    const std::size_t low = bring_low_floors();
+    if (!all) ways.resize(low);
+    correct_costs(choices);
+    const auto weight = [](const Candidate& way) {
+      const bool is_simple = way.flag_bytes == 0 && way.cluster_k == 1;
+      return way.cost * (is_simple ? 1 : 1 + same_time);
+    };
+    const auto less = [&](const Candidate& x, const Candidate& y) { return weight(x) < weight(y); };
+    const auto best =
+        std::min_element(ways.begin(), ways.begin() + static_cast<std::ptrdiff_t>(low), less);
+    std::rotate(ways.begin(), best, best + 1);
+    std::stable_sort(ways.begin() + 1, ways.end(), less);
   }
 
-  // Among ways that cost about as little as the first, in order: those first for which both the
-  // cost and what is learnt from measured times are small. Their errors have little in common, so
-  // that the product of the two chooses better than either (docs/log/prediction.md).
-  void weigh() {
-    if (ways.size() < 2 || ways.front().copied) return;
-    const double enough = near_cost * ways.front().cost;
-    std::vector<std::pair<double, Candidate>> near;
-    for (const Candidate& way : ways) {
-      if (near.size() == most_weighed || way.cost > enough || way.copied) break;
-      const auto learnt = learnt_seconds(plan_of(start, way));
-      if (!learnt) return;
-      near.emplace_back(way.cost * *learnt, way);
-    }
-    near.front().first *= 1 - same_time;
-    std::stable_sort(near.begin(), near.end(),
-                     [](const auto& x, const auto& y) { return x.first < y.first; });
-    std::transform(near.begin(), near.end(), ways.begin(), [](const auto& x) { return x.second; });
+  // Brings to the front, in order, those that are held against measured times, and says how many;
+  // among equal ones what was found first.
+  std::size_t bring_low_floors() {
+    std::vector<std::pair<double, std::size_t>> order;
+    order.reserve(ways.size());
+    for (std::size_t i = 0; i < ways.size(); ++i) order.emplace_back(ways[i].cost, i);
+    const std::size_t count = std::min(most_corrected, ways.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
+                      order.end());
+    std::vector<Candidate> ordered;
+    ordered.reserve(ways.size());
+    for (const auto& [floor, i] : order) ordered.push_back(ways[i]);
+    ways = std::move(ordered);
+    const double enough = most_over * ways.front().cost;
+    std::size_t low = 1;
+    while (low < count && ways[low].cost <= enough) ++low;
+    return low;
+  }
+
+  void correct_costs(const PlanChoices& choices) {
+    std::vector<Candidate*> here;
+    std::vector<Candidate*> there;
+    for (Candidate& way : ways) (way.copied ? there : here).push_back(&way);
+    if (!here.empty()) family->correct(Ask(start, choices), here);
+    if (there.empty()) return;
+    const double more = seconds_of(copies, start.device);
+    for (Candidate* way : there) way->cost -= more;
+    family->correct(Ask(copied, choices), there);
+    for (Candidate* way : there) way->cost += more;
   }
 
   [[nodiscard]] Plan plan(std::size_t i) const {
@@ -243,8 +259,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                                      const PlanChoices& choices) {
   auto found = find(problem, device, choices);
   if (!found) return found.refusal();
-  (*found).sort((*found).ways.size());
-  (*found).weigh();
+  (*found).correct(choices, true);
   std::vector<Plan> all = {best_of(*found)};
   for (std::size_t i = 1; i < found->ways.size(); ++i) all.push_back(found->plan(i));
   for (Plan& each : all) note_invariance(each, choices);
@@ -255,8 +270,7 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices) {
   auto found = find(problem, device, choices);
   if (!found) return found.refusal();
-  (*found).sort(most_weighed);
-  (*found).weigh();
+  (*found).correct(choices, false);
   Plan best = best_of(*found);
   note_invariance(best, choices);
   return best;
