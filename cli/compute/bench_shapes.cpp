@@ -320,7 +320,6 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
     p.epilogue.activation = Activation::silu;
     p.d.columns = p.d.row_stride = s.n / 2;
   }
-  if (types.by_index && p.groups) p.groups->rows_divisor = 1;
   return p;
 }
 

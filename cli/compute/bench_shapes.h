@@ -79,7 +79,6 @@ struct ProductTypes {
   Accumulation accumulation = Accumulation::fast;
   std::optional<PackedWeights> packed = {};  ///< B, which is s4 or e2m1 then
   bool gated = false;                        ///< by silu: D has half of the N columns
-  bool by_index = false;                     ///< of groups: tokens are read by their numbers
 
   /// What N and K of a sampled shape are multiples of: rows of 16 bytes.
   [[nodiscard]] int step() const { return 128 / numeric::bits(operand); }

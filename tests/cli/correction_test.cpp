@@ -12,10 +12,6 @@
 namespace warpwright::cli {
 namespace {
 
-std::string correction(const std::string& leaf) {
-  return "warpwright-correction 1\nfeatures tensor\ntree =" + leaf + "\n";
-}
-
 class CorrectionOption : public TensorFolder {
  protected:
   static std::vector<std::string> explain(const std::string& file) {
@@ -30,9 +26,9 @@ class CorrectionOption : public TensorFolder {
 };
 
 TEST_F(CorrectionOption, IsWhatPlansFollow) {
-  const double floor_us = best_us(put("one.txt", correction("0")));
+  const double floor_us = best_us(put("one.txt", correction_text("0")));
   EXPECT_GT(floor_us, 100);
-  EXPECT_NEAR(best_us(put("two.txt", correction("0.693147181"))) / floor_us, 2, 1e-3);
+  EXPECT_NEAR(best_us(put("two.txt", correction_text("0.693147181"))) / floor_us, 2, 1e-3);
 }
 
 TEST_F(CorrectionOption, RefusesAFileThatIsNone) {
@@ -46,15 +42,15 @@ TEST_F(CorrectionOption, RefusesAFileThatIsNone) {
   refused("warpwright-correction 2\n", "line 1 of the correction: its version is \"2\", not 1.");
   refused("warpwright-correction 1\nfeatures tensor weather\n",
           "line 2 of the correction: \"weather\" is none of the features.");
-  refused(correction("1e9"), "line 3 of the correction: \"=1e9\" is no leaf of a tree.");
-  refused(correction("nan"), "line 3 of the correction: \"=nan\" is no leaf of a tree.");
+  refused(correction_text("1e9"), "line 3 of the correction: \"=1e9\" is no leaf of a tree.");
+  refused(correction_text("nan"), "line 3 of the correction: \"=nan\" is no leaf of a tree.");
   const CliResult r = run_cli(explain(path("none.txt")));
   EXPECT_EQ(r.status, 2);
   expect_contains(r.err, "--correction is " + path("none.txt") + "; no correction can be read");
 }
 
 TEST_F(CorrectionOption, IsOfHopperCards) {
-  const std::string file = put("mine.txt", correction("0"));
+  const std::string file = put("mine.txt", correction_text("0"));
   expect_refused(
       {"explain", "gemm", "--random", "64", "64", "64", "--as", "a100", "--correction", file},
       "--correction is of Hopper cards, and a100 is sm_80: leave it out.");

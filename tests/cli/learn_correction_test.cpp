@@ -16,10 +16,6 @@
 namespace warpwright::cli {
 namespace {
 
-std::string correction_of_leaf(const std::string& leaf) {
-  return "warpwright-correction 1\nfeatures tensor\ntree =" + leaf + "\n";
-}
-
 // What learns, in a folder of the test's own: a python3 that keeps its words, and stands for the
 // scripts; a card that nobody has.
 class Learn : public TensorFolder {
@@ -65,7 +61,7 @@ class Learn : public TensorFolder {
 
 TEST_F(Learn, RunsBothScriptsAndLooksAtWhatTheyMake) {
   install_scripts();
-  install_python(0, 0, correction_of_leaf("0.5"));
+  install_python(0, 0, correction_text("0.5"));
   options_.seconds = 60;
   ASSERT_EQ(run(), 0) << err_.str();
   const std::string words = get("words");
@@ -74,7 +70,7 @@ TEST_F(Learn, RunsBothScriptsAndLooksAtWhatTheyMake) {
                              tools_.program + " --seconds 60 --device cuda:0\n");
   expect_contains(words, scripts + "/learn.py " + tools_.program + " --times " +
                              path("mine.times.tsv.gz") + " --out " + path("mine.txt") + "\n");
-  EXPECT_EQ(get("mine.txt"), correction_of_leaf("0.5"));
+  EXPECT_EQ(get("mine.txt"), correction_text("0.5"));
   expect_contains(out_.str(), "7 times\n");
   expect_contains(out_.str(), path("mine.txt") + ": a correction of NVIDIA H100 80GB HBM3.");
   options_.json = true;
@@ -101,7 +97,7 @@ TEST_F(Learn, ScriptsOfTheSourceTreeServeToo) {
   fs::create_directories(path("build/bin"));
   tools_.program = path("build/bin/warpwright");
   for (const char* name : {"record", "learn.py"}) put(std::string("script/") + name, "");
-  install_python(0, 0, correction_of_leaf("0"));
+  install_python(0, 0, correction_text("0"));
   EXPECT_EQ(run(), 0) << err_.str();
   expect_contains(get("words"), path("script/learn.py"));
 }
@@ -121,7 +117,7 @@ TEST_F(Learn, AScriptThatFailsKeepsTheOldFile) {
 
 TEST_F(Learn, IsOfCardsWhoseFloorsAreKnown) {
   install_scripts();
-  install_python(0, 0, correction_of_leaf("0"));
+  install_python(0, 0, correction_text("0"));
   const auto of = [&](const char* machine, const char* name) {
     tools_.card = [=](int) {
       DeviceFacts facts = *known_facts(machine);

@@ -57,6 +57,11 @@ inline void expect_same(const HostTensor& a, const HostTensor& b) {
   EXPECT_TRUE(a.bytes == b.bytes);
 }
 
+// A correction of one leaf.
+inline std::string correction_text(const std::string& leaf) {
+  return "warpwright-correction 1\nfeatures tensor\ntree =" + leaf + "\n";
+}
+
 // A folder of its own for every test.
 class TensorFolder : public ::testing::Test {
  protected:

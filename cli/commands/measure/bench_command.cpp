@@ -69,6 +69,7 @@ struct BenchJob {
   std::optional<int> limit;  // plans of a product
   PlanChoices choices;
   Groups groups;  // what plans of groups expect
+  bool by_index = false;
   bench::TimeOptions how;
   int device = 0;
   DeviceFacts facts;
@@ -90,10 +91,8 @@ std::vector<ProductKind> wanted_kinds(const BenchOptions& o) {
 BenchJob job_of(const BenchOptions& o) {
   BenchJob job;
   job.kinds = wanted_kinds(o);
-  for (auto& [word, types] : job.kinds) {
-    types.gated = o.gated;
-    types.by_index = o.by_index;
-  }
+  for (auto& [word, types] : job.kinds) types.gated = o.gated;
+  job.by_index = o.by_index;
   if (o.kind == BenchKind::w4a8) job.in_a_row = job.kinds.size();
   job.shapes = wanted_shapes(o, job.kinds.front().second);
   expect_lengths(job.groups, o.expected_lengths);
@@ -118,9 +117,8 @@ GemmProblem expected(const ProductTypes& types, const Shape& shape,
                      const std::vector<std::int64_t>& lengths, const BenchJob& job) {
   GemmProblem problem = problem_of(types, shape, lengths);
   if (problem.groups) {
-    const int divisor = problem.groups->rows_divisor;
     problem.groups = job.groups;
-    problem.groups->rows_divisor = divisor;
+    problem.groups->rows_divisor = job.by_index ? 1 : 0;
   }
   return problem;
 }

@@ -66,10 +66,11 @@ class Floored {
     f.shared = deep * t_.shared / hz_;
     f.port = deep * port_clocks() / hz_;
     f.rows = p_.is_by_index() ? deep * t_.row_copy_clocks * tokens_of_tile() / hz_ : 0;
-    f.requests = lines(together()) / m_.l2_lines_per_second;
+    const Together same = together();
+    f.requests = lines(same) / m_.l2_lines_per_second;
     f.asked = lines({}) / m_.l2_lines_per_second;
     f.memory = basis_.moved / kernel_memory_rate(m_, plan_.device);
-    f.cold = cold_bytes() / numbers_.cold_bytes_per_second;
+    f.cold = cold_bytes(same) / numbers_.cold_bytes_per_second;
     f.ring = deep / sharing_ / t_.stages * t_.load_clocks / hz_;
     const double store = store_clocks() / hz_;
     f.stores = store * (1 + (1 - t_.hidden) * (std::max(1.0, std::ceil(rounds)) - 1));
@@ -170,7 +171,7 @@ class Floored {
 
   // What L2 sends of the larger operand while that comes from memory: once for every cluster that
   // wants it at that time.
-  [[nodiscard]] double cold_bytes() const {
+  [[nodiscard]] double cold_bytes(const Together& same) const {
     const tile::Raster& r = plan_.raster;
     if (plan_.cluster_k > 1 || t_.along_k == AlongK::slices) return 0;
     if (p_.groups) {  // weights, for each tile of tokens
@@ -179,7 +180,6 @@ class Floored {
     const bool few = static_cast<double>(p_.m()) <= 4 * (t_.is_swapped ? t_.tile_n : t_.tile_m);
     if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
-    const Together same = together();
     const double along = std::ceil(clusters_ / r.band);
     const double m = std::min<double>(r.tiles_m, r.along_m ? r.band : along);
     const double n = std::min<double>(r.tiles_n, r.along_m ? along : r.band);

@@ -71,7 +71,6 @@ std::vector<double> learnt_seconds(std::span<const Floor> floors, const Correcti
 }
 
 std::optional<double> learnt_seconds(const Plan& plan) {
-  if (!plan.problem.multiplies()) return std::nullopt;
   const auto floor = floor_of(plan);
   if (!floor) return std::nullopt;
   return learnt_seconds(*floor, correction_of(plan.device));

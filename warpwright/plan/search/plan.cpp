@@ -96,8 +96,7 @@ struct Found {
   // floors, as plans take it, and without `all` only these are left. Where several take as long,
   // who keeps no flags and shares no tile along K comes first: its time depends on less.
   void correct(const PlanChoices& choices, bool all) {
-    const std::size_t low = bring_low_floors();
-    if (!all) ways.resize(low);
+    const std::size_t low = bring_low_floors(all);
     correct_costs(choices);
     const auto weight = [](const Candidate& way) {
       const bool is_simple = way.flag_bytes == 0 && way.cluster_k == 1;
@@ -111,21 +110,22 @@ struct Found {
   }
 
   // Brings to the front, in order, those that are held against measured times, and says how many;
-  // among equal ones what was found first.
-  std::size_t bring_low_floors() {
+  // among equal ones what was found first. Without `all` only these are left.
+  std::size_t bring_low_floors(bool all) {
     std::vector<std::pair<double, std::size_t>> order;
     order.reserve(ways.size());
     for (std::size_t i = 0; i < ways.size(); ++i) order.emplace_back(ways[i].cost, i);
     const std::size_t count = std::min(most_corrected, ways.size());
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
                       order.end());
+    const double enough = most_over * order.front().first;
+    std::size_t low = 1;
+    while (low < count && order[low].first <= enough) ++low;
+    if (!all) order.resize(low);
     std::vector<Candidate> ordered;
-    ordered.reserve(ways.size());
+    ordered.reserve(order.size());
     for (const auto& [floor, i] : order) ordered.push_back(ways[i]);
     ways = std::move(ordered);
-    const double enough = most_over * ways.front().cost;
-    std::size_t low = 1;
-    while (low < count && ways[low].cost <= enough) ++low;
     return low;
   }
 
