@@ -59,13 +59,13 @@ __global__ void normal_kernel(void* data, DType t, std::int64_t count, std::uint
 }
 
 __global__ void scales_kernel(void* data, DType t, std::int64_t count, std::uint64_t seed,
-                              std::uint64_t stream) {
+                              std::uint64_t stream, float times) {
   const std::uint64_t base = mix(mix(seed) ^ stream);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += step) {
     const std::uint64_t word = mix(base + static_cast<std::uint64_t>(i));
-    store(data, t, i, exp2f(static_cast<float>(word >> 40) * 0x1p-23F - 1.0F));
+    store(data, t, i, times * exp2f(static_cast<float>(word >> 40) * 0x1p-23F - 1.0F));
   }
 }
 
@@ -221,9 +221,9 @@ void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed
 }
 
 void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
-                 std::uint64_t stream, cudaStream_t on) {
+                 std::uint64_t stream, cudaStream_t on, float times) {
   if (count == 0) return;
-  scales_kernel<<<blocks(count), 256, 0, on>>>(data, dtype, count, seed, stream);
+  scales_kernel<<<blocks(count), 256, 0, on>>>(data, dtype, count, seed, stream, times);
   require(cudaGetLastError(), "making random scales");
 }
 

@@ -38,9 +38,9 @@ void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed
                  std::uint64_t stream, cudaStream_t on);
 
 /// Fills `count` elements of `dtype` with positive values between 1/2 and 2, evenly on a
-/// logarithmic scale.
+/// logarithmic scale; or so many `times` that.
 void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
-                 std::uint64_t stream, cudaStream_t on);
+                 std::uint64_t stream, cudaStream_t on, float times = 1);
 
 /// Fills `count` codes of int4 weights, two a byte, with what normal weights have in groups of 128,
 /// but none below `least`.

@@ -125,7 +125,9 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& f, const Mat
   auto values = filled_memory(count * 4);
   auto* const at = static_cast<std::uint8_t*>(codes->data());
   fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
-  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kStreams, on);
+  // What comes of two products of a layer stays in the range of f16.
+  const float times = f.tokens == DType::f16 ? 0x1p-4F : 1.0F;
+  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kStreams, on, times);
   int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
   auto source = weights::plain_source(extents, f.group, f.scale, "random",
                                       reinterpret_cast<const std::byte*>(at),
