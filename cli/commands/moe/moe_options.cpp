@@ -125,7 +125,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "they may (default: yes)");
   add("--sort-with-gather", o.sort_with_gather, "auto|yes|no",
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
-      "do (default: auto, which is one up to 128 slots)");
+      "do (default: auto, which is one up to 256 slots, and 1024 of packed weights)");
   add("--one-launch", o.one_launch, "auto|yes|no",
       "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or "
       "packed weights, or a launch for each step (default: auto, the plan's choice)");

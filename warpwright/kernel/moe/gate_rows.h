@@ -29,18 +29,27 @@ class ReadGated {
         whole_(begin_at_multiples<16>(p.rows.x, p.rows.x_pitch) &&
                (p.interleaved || p.rows.k % 8 == 0)) {}
 
-  WW_DEVICE Eight load(const TokenRows& p, int token, int column) const {
+  /// Gates and ups, or eight neighbours and those behind them where they alternate.
+  struct Raw {
+    Eight one;
+    Eight other;
+  };
+
+  WW_DEVICE Raw load(const TokenRows& p, int token, int column) const {
     const unsigned char* const row = p.x + token * p.x_pitch;
     const bool in_turns = p_.interleaved;
     const int first = in_turns ? 2 * column : column;
-    const Eight one = load_eight(row, first, in_turns ? 2 * p.k : p.k, whole_);
-    const Eight other = load_eight(row, in_turns ? first + 8 : p.k + column, 2 * p.k, whole_);
+    return {load_eight(row, first, in_turns ? 2 * p.k : p.k, whole_),
+            load_eight(row, in_turns ? first + 8 : p.k + column, 2 * p.k, whole_)};
+  }
+
+  WW_DEVICE Eight made(const TokenRows& p, int /*token*/, const Raw& raw) const {
     // One call, of which there is one copy a load.
-    Eight gates = one;
-    Eight ups = other;
-    if (in_turns) {
-      gates = apart(one, other, false);
-      ups = apart(one, other, true);
+    Eight gates = raw.one;
+    Eight ups = raw.other;
+    if (p_.interleaved) {
+      gates = apart(raw.one, raw.other, false);
+      ups = apart(raw.one, raw.other, true);
     }
     return gated(p.type, gates, ups);
   }
@@ -59,18 +68,18 @@ class ReadGated {
     return made;
   }
 
-  /// By a loop, which is short: words take turns in the first place.
+  /// By a loop, which is short: halves take turns in the first place.
   WW_DEVICE Eight gated(DType type, Eight gates, Eight ups) const {
     WW_NO_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const isa::Pair g = values_of(gates.word[0], type);
-      const isa::Pair u = values_of(ups.word[0], type);
-      float gate[] = {g.low, g.high};
-      float up[] = {u.low, u.high};
+    for (int i = 0; i < 2; ++i) {
+      float gate[4];
+      float up[4];
+      widen(gates, type, gate);
+      widen(ups, type, up);
       multiply_gate<true>(p_.activation, gate, up);
-      const std::uint32_t made = word_of(gate[0], gate[1], type);
-      gates = {{gates.word[1], gates.word[2], gates.word[3], made}};
-      ups = {{ups.word[1], ups.word[2], ups.word[3], 0}};
+      const Eight made = narrowed(gate, type);
+      gates = {{gates.word[2], gates.word[3], made.word[0], made.word[1]}};
+      ups = {{ups.word[2], ups.word[3], 0, 0}};
     }
     return gates;
   }

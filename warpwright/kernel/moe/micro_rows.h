@@ -48,6 +48,7 @@ class MicroRowsMover : private TokenPieces<Slots, ReadTokens> {
   using Pieces::each;
   using Pieces::lane_;
   using Pieces::load;
+  using Pieces::made;
   using Pieces::p_;
   using Pieces::piece;
   using Pieces::row_of_lane;
@@ -84,7 +85,7 @@ class MicroRowsMover : private TokenPieces<Slots, ReadTokens> {
 
  private:
   WW_DEVICE Eight load_or_zero(int token, int column) const {
-    return column < p_.k ? load(token, column) : Eight{};
+    return column < p_.k ? made(token, load(token, column)) : Eight{};
   }
 
   // --- rows of the result -----------------------------------------------------------------------

@@ -121,24 +121,45 @@ class SlotsInMemory {
   const std::int32_t* offsets_;
 };
 
-/// The two values of a word of bf16 or f16, and back.
-WW_DEVICE isa::Pair values_of(const std::uint32_t& word, DType type) {
-  return type == DType::bf16 ? isa::unpack<DType::bf16>(&word) : isa::unpack<DType::f16>(&word);
+/// The first values of eight of bf16 or f16 as floats, and back.
+template <int N>
+WW_DEVICE void widen(const Eight& chunk, DType type, float (&value)[N]) {
+  WW_UNROLL
+  for (int i = 0; i < N / 2; ++i) {
+    const isa::Pair pair = type == DType::bf16 ? isa::unpack<DType::bf16>(&chunk.word[i])
+                                               : isa::unpack<DType::f16>(&chunk.word[i]);
+    value[2 * i] = pair.low;
+    value[2 * i + 1] = pair.high;
+  }
 }
-WW_DEVICE std::uint32_t word_of(float low, float high, DType type) {
-  return type == DType::bf16 ? isa::pack<DType::bf16>(low, high) : isa::pack<DType::f16>(low, high);
+template <int N>
+WW_DEVICE Eight narrowed(const float (&value)[N], DType type) {
+  Eight made{};
+  WW_UNROLL
+  for (int i = 0; i < N / 2; ++i) {
+    const float low = value[2 * i];
+    const float high = value[2 * i + 1];
+    made.word[i] =
+        type == DType::bf16 ? isa::pack<DType::bf16>(low, high) : isa::pack<DType::f16>(low, high);
+  }
+  return made;
 }
 
-/// Elements of x as they are, times the token's weight where there are weights.
+/// Elements of x as they are, times the token's weight where there are weights. As all that reads
+/// rows, in two steps: several loads are on their way before the first is waited for.
 class ReadTokens {
  public:
   static constexpr bool has_codes = true;  ///< RowForm::codes
+  using Raw = Eight;                       ///< what is loaded
 
   WW_DEVICE explicit ReadTokens(const TokenRows& p)
       : whole_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
 
-  WW_DEVICE Eight load(const TokenRows& p, int token, int column) const {
-    const Eight chunk = load_eight(p.x + token * p.x_pitch, column, p.k, whole_);
+  WW_DEVICE Raw load(const TokenRows& p, int token, int column) const {
+    return load_eight(p.x + token * p.x_pitch, column, p.k, whole_);
+  }
+  /// What that becomes.
+  WW_DEVICE Eight made(const TokenRows& p, int token, const Raw& chunk) const {
     if (p.weights == nullptr) return chunk;
     return times(p, float_at(p.weights, p.weight_type, token * p.weight_pitch), chunk);
   }
@@ -151,9 +172,12 @@ class ReadTokens {
   WW_DEVICE static Eight times(const TokenRows& p, float weight, Eight chunk) {
     WW_NO_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const isa::Pair pair = values_of(chunk.word[0], p.type);
-      const std::uint32_t made = word_of(weight * pair.low, weight * pair.high, p.type);
-      chunk = {{chunk.word[1], chunk.word[2], chunk.word[3], made}};
+      float value[2];
+      widen(chunk, p.type, value);
+      WW_UNROLL
+      for (float& each : value) each *= weight;
+      const Eight made = narrowed(value, p.type);
+      chunk = {{chunk.word[1], chunk.word[2], chunk.word[3], made.word[0]}};
     }
     return chunk;
   }
@@ -202,18 +226,15 @@ class TokenPieces : protected TokenPieceShape {
 
   // --- elements ---------------------------------------------------------------------------------
 
-  WW_DEVICE Eight load(int token, int column) const { return read_.load(p_, token, column); }
+  using Raw = typename Read::Raw;
+  WW_DEVICE Raw load(int token, int column) const { return read_.load(p_, token, column); }
+  WW_DEVICE Eight made(int token, const Raw& raw) const { return read_.made(p_, token, raw); }
   WW_DEVICE Sixteen load_codes(int token, int column) const {
     return read_.load_codes(p_, token, column);
   }
 
   WW_DEVICE void widen(const Eight& chunk, float (&value)[each]) const {
-    WW_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const isa::Pair pair = values_of(chunk.word[i], p_.type);
-      value[2 * i] = pair.low;
-      value[2 * i + 1] = pair.high;
-    }
+    kernel::widen(chunk, p_.type, value);
   }
 
   const TokenRows& p_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/isa/fence.h"
@@ -54,10 +55,12 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
   using Pieces::lane_;
   using Pieces::load;
   using Pieces::load_codes;
+  using Pieces::made;
   using Pieces::p_;
   using Pieces::piece;
   using Pieces::row_of_lane;
   using Pieces::widen;
+  using Raw = typename Pieces::Raw;
 
  public:
   WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const Read& read,
@@ -81,7 +84,8 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     }
     for_each_piece<each>(
         share, [&](int token, int column) { return load(token, column); },
-        [&](int token, int row, int column, const Eight& chunk) {
+        [&](int token, int row, int column, const Raw& raw) {
+          const Eight chunk = made(token, raw);
           if (p_.form == RowForm::copy) {
             for_each_row(token, row, [&](std::int64_t to) { store(to, column, chunk); });
           } else {
@@ -96,7 +100,7 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
   WW_DEVICE void for_each_piece(const WarpShare& share, const Load& load, const Use& use) const {
     const int pieces = Pieces::pieces(p_);
     for (std::int64_t first = share.first; first < share.end; first += at_once * share.step) {
-      isa::Words<4> chunk[at_once];
+      std::decay_t<decltype(load(0, 0))> chunk[at_once];
       int token[at_once];
       int column[at_once];
       int row[at_once];
@@ -192,7 +196,7 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
       WW_UNROLL
       for (int i = 0; i < kept; ++i) {
         const int column = first + i * step + lane_ * each;
-        chunk[i] = column < p_.k ? load(token, column) : Eight{};
+        chunk[i] = column < p_.k ? made(token, load(token, column)) : Eight{};
       }
       if (!known) {
         WW_UNROLL
