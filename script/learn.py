@@ -29,10 +29,10 @@ except ImportError as missing:
 ROOT = pathlib.Path(__file__).parents[1]
 ARCHIVE = ROOT / "warpwright/plan/cost/correction.tar.xz"
 SHIPPED = ROOT / "bench/times.tsv.gz"  # not where this file is installed
-TREES = 200
-HOW = {"objective": "regression", "learning_rate": 0.12, "num_leaves": 63, "max_depth": 7,
-       "min_data_in_leaf": 50,
-       "lambda_l2": 1.0, "feature_fraction": 0.6, "bagging_fraction": 0.6, "bagging_freq": 1,
+TREES = 300
+HOW = {"objective": "regression", "learning_rate": 0.1, "num_leaves": 63, "max_depth": 7,
+       "min_data_in_leaf": 20, "lambda_l2": 1.0,
+       "feature_fraction": 0.6, "bagging_fraction": 0.8, "bagging_freq": 1,
        "seed": 1, "deterministic": True, "num_threads": 1, "verbose": -1}
 FOLDS = 8
 FEWEST = 2000  # times of a card by which a correction of its own is better than that of others

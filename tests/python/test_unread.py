@@ -75,7 +75,7 @@ class Unread(unittest.TestCase):
                 self.assertTrue(got != base or name in HINTS, "taken, and read by nobody")
 
     def test_products(self):
-        a, b = normal(24, 128), normal(48, 128)
+        a, b = normal(24, 512), normal(48, 512)  # long enough that sums differ by how they are made
         self.walk(wp.gemm, a, b)
         self.walk(wp.gemm, a.astype(e4m3), b.astype(e4m3))
         # Sums of int4 weights are promoted anyway.
@@ -113,7 +113,7 @@ class Unread(unittest.TestCase):
                         wp.PackedWeights.spec(64, 128, encoding=encoding, **{name: VALUES[name]})
 
     def test_beside_a_plan(self):
-        a, b = normal(24, 128), normal(48, 128)
+        a, b = normal(24, 512), normal(48, 512)  # long enough that sums differ by how they are made
         plan = wp.plan(a, b)
         for name, value in (("measure", 2), ("expected_tokens", 3), ("expected_lengths", "equal")):
             with self.subTest(argument=name), self.assertRaisesRegex(wp.Refusal, name):

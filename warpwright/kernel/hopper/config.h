@@ -275,6 +275,13 @@ constexpr VectorLoads vector_loads(const GemmConfig& c) {
   return c.gated ? VectorLoads::by_turns : VectorLoads::ahead;
 }
 
+/// Columns that a buffer of the epilogue takes at most: each lane has a part of them in registers.
+constexpr int buffer_columns(const GemmConfig& c) {
+  if (c.quantises) return 32;
+  if (!shares_registers(c)) return 128;
+  return c.consumer_warpgroups == 3 ? 48 : 32;
+}
+
 constexpr GemmConfig::operator EpilogueShape() const {
   return {.result = result,
           .tile_m = tile_m,
@@ -287,7 +294,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .gated = gated,
           .store = store_of(*this),
           .buffers = buffers,
-          .most_columns = quantises || shares_registers(*this) ? 32 : 128,
+          .most_columns = buffer_columns(*this),
           .shares_columns = kernel::shares_columns(*this),
           .c_by_elements = slices_k(*this),
           .grouped = is_grouped(*this),
@@ -323,8 +330,9 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  // Parts of sums that are on their way take 128.
-  const int beside = slices_k(c) ? 160 : splits_k(c) ? 110 : 90;
+  // Parts of sums that are on their way take 128; two atoms of weights of 16 bits 64.
+  const bool is_wide = packed_a(c) && !c.gated && operand_bits(c) == 16 && row_atoms(c) == 2;
+  const int beside = slices_k(c) ? 160 : is_wide ? 130 : splits_k(c) ? 110 : 90;
   return sum_registers(c) + beside > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {

@@ -8,12 +8,12 @@ namespace warpwright::kernel {
 constexpr const char* packed_fault(const GemmConfig& c) {
   if (!packed_a(c)) return nullptr;
   const int parts = c.gated ? 2 : 1;
-  // One warpgroup by itself may have as many rows as with a gate.
-  const int most_atoms = c.consumer_warpgroups == 1 ? 2 : parts;
+  // One or two warpgroups may have as many rows as with a gate.
+  const int most_atoms = c.consumer_warpgroups <= 2 ? 2 : parts;
   if (takes_turns(c) || row_atoms(c) < parts || row_atoms(c) > most_atoms ||
       in_flight(c) * row_atoms(c) > 2) {
-    return "packed weights are multiplied by all warpgroups together, each 64 rows, or one 128, "
-           "and half of the k_tiles by two";
+    return "packed weights are multiplied by all warpgroups together, each 64 rows, or one or two "
+           "128, and half of the k_tiles by two";
   }
   if (!is_decoded(c.operands.as<PackedOperands>())) {
     return "no decoder makes such sums: for 16-bit tokens those of e2m1 are folded, of int4 plain "
