@@ -716,11 +716,11 @@ TEST(C, TakesTheSpreadOfLengths) {
   ww_gemm_init(&g);
   EXPECT_EQ(g.expected_lengths, WW_LENGTHS_ROUTED);
   EXPECT_EQ(g.expected_zipf, 0);
-  g.a = ww_packed(nullptr, WW_E4M3, 128 * 16, 2048);
+  g.a = ww_packed(nullptr, WW_E4M3, 128 * 64, 2048);
   g.b = ww_packed(nullptr, WW_E4M3, 1536, 2048);
   g.b.batch = 128;
   g.b.batch_stride = 1536 * 2048;
-  g.d = ww_packed(nullptr, WW_BF16, 128 * 16, 1536);
+  g.d = ww_packed(nullptr, WW_BF16, 128 * 64, 1536);
   g.grouped = 1;
   ww_device* device = nullptr;
   ASSERT_EQ(ww_device_open("h200", &device), nullptr);

@@ -138,18 +138,18 @@ TEST(SortWithGather, OfScalesInTilesHasTheBitsOfTwoLaunches) {
   EXPECT_GE(ran, campaign() ? 250 : 1);
 }
 
-// Whoever asks for nothing has what takes less: the launch that gathers sorts up to 128 slots.
+// Whoever asks for nothing has what takes less: the launch that gathers sorts up to 256 slots.
 TEST(SortWithGather, IsOneLaunchOfFewSlotsWhereItIsLeftOpen) {
   const auto plan_of = [](int tokens, MixtureChoices choices) {
     SomeMixture some({.tokens = tokens, .top_k = 2});
     return plan_moe(some.o, *known_facts("h200"), choices);
   };
-  const auto few = must(plan_of(64, {.by_index = false}));
+  const auto few = must(plan_of(128, {.by_index = false}));
   EXPECT_TRUE(few->way.sorts_rows);
   EXPECT_TRUE(few->asks_early(MixtureStep::first));
   EXPECT_FALSE(few->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*few, MixtureChoices{.sort_with_gather = true}));
-  const auto open = must(plan_of(65, {.by_index = false}));
+  const auto open = must(plan_of(129, {.by_index = false}));
   EXPECT_FALSE(open->way.sorts_rows);
   EXPECT_TRUE(open->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*open, MixtureChoices{.sort_with_gather = false}));

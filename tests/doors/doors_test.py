@@ -656,7 +656,7 @@ def same_bits(line, doors, seed, wanted=100 if samples.CAMPAIGN else 30, draws=r
     always = [{"dtype": "e4m3", "weights": "int4", "scaling": "blockwise"}]
     if draws is not random_how:
         always = [{"dtype": "nvf4", "as": "rtx5090"}, {"dtype": "mxf8", "as": "rtx5090"}]
-    while computed < wanted and refused < 4 * wanted:
+    while computed < wanted and refused < 8 * wanted:
         how = always.pop() if always else draws(draw)
         # A row by itself, stored K x 1, is a row of any pitch only to Python.
         m = draw.choice([1, 5, 16, 40][how.get("layout", "NT")[0] == "T":])

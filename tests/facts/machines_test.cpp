@@ -165,8 +165,8 @@ TEST(Machines, KnownFacts) {
 // Groups of SMs are optional; where they are said they hold all SMs.
 TEST(Machines, GroupsOfSms) {
   const std::string good = machine_text(*known_machine("h200"));
-  const std::string groups = "\"sm_groups\": [[18,18,18,18,18,16,16,10]";
-  EXPECT_EQ(known_machine("h200")->sm_groups.size(), 8U);
+  const std::string groups = "\"sm_groups\": [[18,18,16,16,16,16,16,8,2,2,2,2]";
+  EXPECT_EQ(known_machine("h200")->sm_groups.size(), 12U);
   EXPECT_TRUE(known_machine("h20")->sm_groups.empty());
   EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [[18,18]")),
             "sm_groups has 36 SMs in all; the device has 132.");

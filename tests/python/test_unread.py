@@ -80,7 +80,7 @@ class Unread(unittest.TestCase):
         self.walk(wp.gemm, a.astype(e4m3), b.astype(e4m3))
         # Sums of int4 weights are promoted anyway.
         self.walk(wp.gemm, a.astype(e4m3), wp.pack_int4(b), but=("accumulation", "sums"))
-        self.walk(wp.grouped_gemm, a, normal(1, 48, 128), np.int32([0, 24]), but=("rows",))
+        self.walk(wp.grouped_gemm, a, normal(1, 48, 512), np.int32([0, 24]), but=("rows",))
 
     def test_mixtures(self):
         x, ids, weights = normal(3, 128), np.int32([[0, 1], [2, 3], [1, 2]]), twos(3, 2)
