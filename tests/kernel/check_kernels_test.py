@@ -28,6 +28,7 @@ UNREACHABLE = [
     (r".*_ck2?(_\w+)?", r"await_cluster", "nor signal each other's barriers"),
     (r".*_sl", r"(MappedOperand::load_by|await_cluster)", "CTAs of slices are in no cluster"),
     (r"registers_.*", r"await_cluster", "kernels of mma.sync have no clusters"),
+    (r"registers_m(16n8k8|8n8k4)_.*", r"RegisterMainloop::run", "stores close no copies"),
     (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
     (r"blackwell_.*_(grouped|sw)\d+.*", r"load_scales", "no cluster shares the weights' scales"),
     (r".*_gm", "put", "plans with maps of groups refuse rows of D that TMA cannot store"),
