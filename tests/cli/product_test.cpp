@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <new>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "tests/campaign.h"
 #include "tests/cli/run_cli.h"
 #include "tests/must.h"
+#include "tests/own_folder.h"
 #include "tests/scheduled.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/tuning/tuning.h"
@@ -56,9 +56,8 @@ TEST(Product, SaysWhereItsPlanCameFrom) {
   const char* given = std::getenv("XDG_CACHE_HOME");
   const std::optional<std::string> before =
       given != nullptr ? std::optional<std::string>(given) : std::nullopt;
-  std::string folder = (std::filesystem::temp_directory_path() / "ww-tune-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  const OwnFolder own;
+  ::setenv("XDG_CACHE_HOME", own.path().c_str(), 1);
   const DeviceFacts h200 = *known_facts("h200");
   std::ostringstream err;
   GemmOptions options;
@@ -70,7 +69,7 @@ TEST(Product, SaysWhereItsPlanCameFrom) {
   TuningCache cache(TuningCache::default_path());
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200), tuning_entry(other, 123.25)}}));
   const Product tuned(options, h200, err);
-  EXPECT_TRUE(contains(tuned.origin, "123.25 us: from " + folder)) << tuned.origin;
+  EXPECT_TRUE(contains(tuned.origin, "123.25 us: from " + own.path().string())) << tuned.origin;
   EXPECT_EQ(tuned.plan.cluster, other.cluster);
   GemmOptions untuned = options;
   untuned.no_tuning = true;
@@ -84,7 +83,6 @@ TEST(Product, SaysWhereItsPlanCameFrom) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_TRUE(contains(said, "damaged")) << said;
   before ? ::setenv("XDG_CACHE_HOME", before->c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
-  std::filesystem::remove_all(folder);
 }
 
 // Memory that runs out in one of the threads ends the check, not the program.

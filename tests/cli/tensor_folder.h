@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>  // NOLINT: for mkdtemp
 
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "cli/files/tensor_file.h"
+#include "tests/own_folder.h"
 
 namespace warpwright::cli {
 
@@ -65,20 +65,11 @@ inline std::string correction_text(const std::string& leaf) {
 // A folder of its own for every test.
 class TensorFolder : public ::testing::Test {
  protected:
-  explicit TensorFolder(const fs::path& place = fs::temp_directory_path()) {
-    std::string name = (place / "warpwright-test-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~TensorFolder() override {
-    std::error_code ignored;
-    fs::permissions(folder_, fs::perms::owner_all, ignored);
-    fs::remove_all(folder_, ignored);
-  }
+  explicit TensorFolder(const fs::path& place = fs::temp_directory_path()) : own_(place) {}
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return own_.path(name); }
   std::string put(const std::string& name, const std::string& content) const {
-    std::ofstream(path(name), std::ios::binary) << content;
-    return path(name);
+    return own_.put(name, content);
   }
   std::string get(const std::string& name) const {
     std::ifstream file(path(name), std::ios::binary);
@@ -107,7 +98,8 @@ class TensorFolder : public ::testing::Test {
     expect_refusal([&] { read_tensor(where); }, parts);
   }
 
-  fs::path folder_;
+  OwnFolder own_;
+  const fs::path& folder_ = own_.path();
 };
 
 }  // namespace warpwright::cli

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/own_folder.h"
 #include "tests/plan/recorded_choices.h"
 #include "warpwright/plan/families/floor.h"
 
@@ -99,20 +100,13 @@ TEST(Correction, RefusesTreesThatNoTimesMake) {
 // A file in the test's own folder, and what it had in it.
 class CorrectionFile : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_NE(::mkdtemp(folder_.data()), nullptr); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string put(const std::string& text) const {
-    std::string path = folder_ + "/mine.txt";
-    std::ofstream(path) << text;
-    return path;
-  }
+  std::string put(const std::string& text) const { return own_.put("mine.txt", text); }
   static std::string why(const std::string& path) {
     const auto read = read_correction(path);
     return read ? std::string() : read.reason();
   }
 
-  std::string folder_ = ::testing::TempDir() + "correction_XXXXXX";
+  OwnFolder own_;
 };
 
 // Times of all ways are twice their floors.
@@ -123,7 +117,7 @@ TEST_F(CorrectionFile, IsReadAsItsTextIs) {
   EXPECT_EQ(why(put("warpwright-correction 1\nfeatures tensor weather\n")),
             "line 2 of the correction: \"weather\" is none of the features");
   EXPECT_EQ(why(put("")), "line 0 of the correction: it has no tree");
-  for (const std::string& none : {folder_, folder_ + "/none.txt"}) {
+  for (const std::string& none : {own_.path().string(), own_.path("none.txt")}) {
     EXPECT_EQ(why(none),
               "no correction can be read there; give a file that `warpwright calibrate --learn` "
               "made");

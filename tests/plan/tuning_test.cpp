@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/must.h"
+#include "tests/own_folder.h"
 #include "tests/problem_changes.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/tuning/times.h"
@@ -44,15 +45,9 @@ std::string content(const std::string& path) {
 
 class Tuning : public testing::Test {
  protected:
-  Tuning() {
-    std::string pattern = (fs::temp_directory_path() / "warpwright-tuning-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = folder_ + "/deep/down/tuning-v1.tsv";
-  }
-  ~Tuning() override { fs::remove_all(folder_); }
-
-  std::string folder_;
-  std::string path_;
+  OwnFolder own_;
+  std::string folder_ = own_.path().string();
+  std::string path_ = own_.path("deep/down/tuning-v1.tsv");
 };
 
 TEST_F(Tuning, KeepsWhatIsStored) {
