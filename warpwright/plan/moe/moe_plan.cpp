@@ -54,9 +54,11 @@ std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
   return std::nullopt;
 }
 
-// Up to so many slots the launch that gathers sorts, where that is open: of packed weights, and of
-// others (docs/log/moe.md, "Who sorts").
-constexpr std::int64_t most_sorted_with_gather[] = {1024, 256};
+// Up to so many slots the launch that gathers sorts, where that is open (docs/log/moe.md, "Who
+// sorts").
+std::int64_t most_sorted_with_gather(const MixtureProblem& p) {
+  return p.is_packed() ? 1024 : 256;
+}
 
 // Seconds that the whole mixture is predicted to take. On the model, which has no times, plans are
 // compared by their products, and ways (`to_choose`) by their launches.
@@ -175,7 +177,7 @@ std::optional<Refusal> unrouted_fault(const MixtureProblem& p, const MixtureChoi
 
 // Does one launch sort and gather, of a plan in this way, where that is open or asked for?
 bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureChoices& choices) {
-  const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather[p.is_packed() ? 0 : 1];
+  const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather(p);
   if (!p.is_routed()) return false;
   const bool wanted = choices.sort_with_gather.value_or(few && !choices.sort_parts);
   return wanted && (!way.by_index || p.is_micro()) &&

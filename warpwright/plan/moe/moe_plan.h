@@ -32,8 +32,8 @@ struct MixtureChoices {
   /// MixturePlan::asks_early lets them. Open: so it is.
   std::optional<bool> early_weights = {};
   /// Few slots are sorted by the launch that puts their tokens into the order of the experts
-  /// (true), or by one before it; the bits are the same. Open: it does, of up to 256
-  /// slots, and 1,024 of packed weights.
+  /// (true), or by one before it; the bits are the same. Open: it does, of up to 256 slots,
+  /// and 1,024 of packed weights.
   std::optional<bool> sort_with_gather = {};
   /// Slots are sorted by three launches in so many parts, as more than half a million are: for
   /// checks, which would take too long on so many. Open: as many parts as they need.
