@@ -148,8 +148,11 @@ class Epilogue {
   static constexpr int halves = config.gated ? 2 : 1;
   static constexpr VectorLoads loads = config.vectors;
   static constexpr int group = 4;  // values that are combined at once
-  // Side by side: in large tiles, and where two halves are too many registers to move on.
-  static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
+  // Side by side: in large tiles, and where two halves are too many registers to move on; not where
+  // most launches go another way (scales_columns).
+  static constexpr bool side_by_side =
+      config.gated || (subtiles * values > 64 && loads != VectorLoads::early);
+  static constexpr int unrolled = side_by_side ? values / group : 1;
 
   template <bool Plain, class Source>
   WW_DEVICE void write_subtile(const Source& source, int subtile) {
@@ -208,10 +211,16 @@ class Epilogue {
                          float (&value)[values]) {
     std::uint32_t c[c_words];
     fetch_c(subtile, buffer, c);
+    if (vectors_.scales_columns(p_)) {
+      vectors_.put_scales(p_, alpha_, buffer);
+      if constexpr (subtiles > 1) load_vectors(following(subtile));
+      source(subtile, 0, value);
+      return vectors_.scale_columns(p_, buffer, value);
+    }
     vectors_.put(p_, scales_, alpha_, place(subtile), buffer);
-    const SubtileVectors<Tag> vectors(buffer);
+    const SubtileVectors<Tag> vectors(buffer, vectors_.are_there(p_), alpha_);
     if constexpr (subtiles > 1) load_vectors(following(subtile));
-    if (halves == 1 && loads != VectorLoads::by_turns && p_.is_linear) {
+    if (halves == 1 && loads == VectorLoads::ahead && p_.is_linear) {
       source(subtile, 0, value);
       vectors.apply(0, 0, value);
       return isa::sync_warp();
@@ -395,8 +404,10 @@ class Epilogue {
     constexpr int each = 16 / static_cast<int>(sizeof(Element));
     constexpr int rows = 32 / pieces;  // at once
     static_assert(32 % pieces == 0);
-    const int row = lane() / pieces;
-    const int piece = lane() % pieces;
+    // Beside scales that are loaded early the main loop has no register for what follows.
+    const int me = loads == VectorLoads::early ? isa::forgotten(lane()) : lane();
+    const int row = me / pieces;
+    const int piece = me % pieces;
     const int c = piece * each;
     Element* const d = static_cast<Element*>(p_.d_data) + at_.batch * p_.d_batch;
     std::int64_t to = (at.row + row) * p_.d_pitch + at.column + c;

@@ -61,6 +61,32 @@ class VectorTurn {
   static constexpr int turns = (halves * places + 31) / 32;
   static_assert(halves * places == vector_places(Tag::config));
 
+  /// As `load` and `store`: a scale a column, times `alpha`, and behind them the biases of rows, in
+  /// turn 0.
+  WW_DEVICE void load_scale(const OutputParams& p, const ScaleParams& scales, const Place& at,
+                            int turn) {
+    const int i = isa::lane_index() + 32 * turn;
+    scale_ = bias_ = 0;
+    if (turn == 0 && p.row_bias.data != nullptr) {
+      const int row = at.row + i < p.d_columns ? at.row + i : p.d_columns - 1;
+      load_element(p.row_bias, at.batch, row, i < warp_rows, bias_);
+    }
+    if (i >= columns) return;
+    const int column = at.column + i < p.d_rows ? at.column + i : p.d_rows - 1;
+    const Vector& v = scales.columns;
+    scale_ = isa::GlobalView<const std::uint32_t>{static_cast<const std::uint32_t*>(v.data)}.load(
+        at.batch * v.batch_stride + column * v.stride);
+  }
+  WW_DEVICE void store_scale(const OutputParams& p, float alpha, isa::SharedAddress buffer,
+                             int turn) const {
+    const int i = isa::lane_index() + 32 * turn;
+    const isa::SharedView<float> words{buffer};
+    if (i < columns) words.store(i, alpha * isa::float_of(scale_));
+    if (turn == 0 && p.row_bias.data != nullptr && i < warp_rows) {
+      words.store(columns + i, float_of(p.row_bias.dtype, bias_));
+    }
+  }
+
   /// Asks for those of `columns` columns and a warp's rows from `at`.
   WW_DEVICE void load(const OutputParams& p, const ScaleParams& scales, const Place& at, int turn) {
     constexpr EpilogueShape cfg = Tag::config;
@@ -106,18 +132,22 @@ class VectorTurn {
     return place(turn) >= columns;
   }
 
-  std::uint32_t scale_;
-  std::uint32_t bias_;
+  std::uint32_t scale_ = 0;
+  std::uint32_t bias_ = 0;
 };
 
-/// Scales and biases of the rows and columns of a subtile, in shared memory: a pair a place.
+/// Scales and biases of the rows and columns of a subtile, in shared memory: a pair a place. Where
+/// a launch has none, `alpha` is all.
 template <class Tag>
 class SubtileVectors {
  public:
   using Turn = VectorTurn<Tag>;
 
-  /// Reads those that all lanes of a warp have put into the 16-byte aligned `buffer`.
-  WW_DEVICE explicit SubtileVectors(isa::SharedAddress buffer) : buffer_(buffer) {
+  /// Reads those that all lanes of a warp have put into the 16-byte aligned `buffer`, where they
+  /// are `there`: the same for all.
+  WW_DEVICE SubtileVectors(isa::SharedAddress buffer, bool there, float alpha)
+      : buffer_(buffer), there_(there), alpha_(alpha) {
+    if (!there) return;
     isa::sync_warp();
     WW_UNROLL for (int half = 0; half < Turn::halves; ++half) {
       WW_UNROLL for (int i = 0; i < 2; ++i) {
@@ -133,6 +163,10 @@ class SubtileVectors {
   /// that begin with value `first`.
   template <int N>
   WW_DEVICE void apply(int half, int first, float (&value)[N]) const {
+    if (!there_) {
+      WW_UNROLL for (float& each : value) each *= alpha_;
+      return;
+    }
     WW_UNROLL for (int i = 0; i < N; i += 4) {
       const int pair =
           (half * Turn::places + atom::c_col(isa::lane_index(), 0) + atom::c_col(0, first + i)) / 2;
@@ -147,6 +181,8 @@ class SubtileVectors {
 
  private:
   isa::SharedAddress buffer_;
+  bool there_;
+  float alpha_;
   float factor_[Turn::halves][2];  // of the lane's two rows
   float bias_[Turn::halves][2];
 };
@@ -155,20 +191,44 @@ class SubtileVectors {
 template <class Tag>
 class LoadedVectors {
  public:
-  static constexpr VectorLoads loads = static_cast<EpilogueShape>(Tag::config).vectors;
+  static constexpr EpilogueShape config = Tag::config;
+  static constexpr VectorLoads loads = config.vectors;
+
+  /// Are there any? What is neither gated nor quantised has a way of its own without (is_plain),
+  /// and gated rows of weights have no registers left for one.
+  WW_DEVICE static bool are_there(const OutputParams& p) {
+    constexpr bool knows_none = config.quantises || gated_columns(config);
+    return !knows_none || p.vectors != VectorUse::none;
+  }
+
+  /// Columns have scales, rows perhaps biases, and nothing else becomes of the sums: a way of its
+  /// own, where every tile has them. Those are tokens of e4m3 with packed weights.
+  WW_DEVICE static bool scales_columns(const OutputParams& p) {
+    return knows_scales && p.is_linear && p.vectors == VectorUse::column_scales;
+  }
 
   /// Asks for those of the subtile at `at`. All lanes of a warp call it.
   WW_DEVICE void load(const OutputParams& p, const ScaleParams& scales, const Place& at) {
-    WW_UNROLL for (int turn = 0; turn < turns; ++turn) turn_[turn].load(p, scales, at, turn);
+    if (!are_there(p) || (knows_scales && !scales_columns(p))) return;
+    WW_UNROLL for (int turn = 0; turn < turns; ++turn) {
+      if constexpr (knows_scales) {
+        turn_[turn].load_scale(p, scales, at, turn);
+      } else {
+        turn_[turn].load(p, scales, at, turn);
+      }
+    }
   }
 
-  /// Puts those of the subtile at `at` into its buffer.
+  /// Puts those of the subtile at `at` into its 16-byte aligned buffer; what was not asked for is
+  /// asked for now.
   WW_DEVICE void put(const OutputParams& p, const ScaleParams& scales, float alpha, const Place& at,
                      isa::SharedAddress buffer) {
-    if constexpr (loads == VectorLoads::by_turns) {
+    if (!are_there(p)) return;
+    if constexpr (loads == VectorLoads::by_turns || knows_scales) {
       WW_NO_UNROLL for (int turn = 0; turn < VectorTurn<Tag>::turns; ++turn) {
-        turn_[0].load(p, scales, at, turn);
-        turn_[0].store(p, scales, alpha, buffer, turn);
+        VectorTurn<Tag> now;
+        now.load(p, scales, at, turn);
+        now.store(p, scales, alpha, buffer, turn);
       }
     } else {
       WW_UNROLL for (int turn = 0; turn < turns; ++turn) {
@@ -177,10 +237,40 @@ class LoadedVectors {
     }
   }
 
- private:
-  static constexpr int turns = loads == VectorLoads::by_turns ? 1 : VectorTurn<Tag>::turns;
+  /// The same where scales_columns.
+  WW_DEVICE void put_scales(const OutputParams& p, float alpha, isa::SharedAddress buffer) const {
+    WW_UNROLL for (int turn = 0; turn < turns; ++turn) {
+      turn_[turn].store_scale(p, alpha, buffer, turn);
+    }
+    isa::sync_warp();
+  }
 
-  VectorTurn<Tag> turn_[turns];
+  /// Then makes of a lane's values what they become. The buffer is free again behind it.
+  template <int values>
+  WW_DEVICE static void scale_columns(const OutputParams& p, isa::SharedAddress buffer,
+                                      float (&value)[values]) {
+    WW_UNROLL for (int i = 0; i < values; i += 4) {
+      const isa::Words<2> w = isa::SharedView<isa::Words<2>>{buffer}.load(
+          (atom::c_col(isa::lane_index(), 0) + atom::c_col(0, i)) / 2);
+      WW_UNROLL for (int v = 0; v < 4; ++v) value[i + v] *= isa::float_of(w.word[v % 2]);
+    }
+    if (p.row_bias.data != nullptr) {
+      const isa::SharedView<float> biases{buffer + 4 * VectorTurn<Tag>::columns};
+      WW_UNROLL for (int i = 0; i < values; ++i) {
+        value[i] += biases.load(atom::c_row(isa::lane_index(), i % 4));
+      }
+    }
+    isa::sync_warp();
+  }
+
+ private:
+  static constexpr bool knows_scales =
+      config.swap_ab && !config.gated && loads == VectorLoads::early;
+  static constexpr int turns = loads == VectorLoads::by_turns ? 0
+                               : knows_scales                 ? (VectorTurn<Tag>::columns + 31) / 32
+                                                              : VectorTurn<Tag>::turns;
+
+  VectorTurn<Tag> turn_[turns == 0 ? 1 : turns];
 };
 
 }  // namespace warpwright::kernel

@@ -27,6 +27,9 @@ struct Vector {
   std::int64_t stride = 1;  ///< elements, from value to value
 };
 
+/// Which of them a launch has: those of columns are `scales.columns`.
+enum class VectorUse : std::uint8_t { none, column_scales, all };
+
 /// Float32 scales of blocks: element (i, block of K).
 struct ScaleMatrix {
   const float* data = nullptr;
@@ -184,6 +187,9 @@ struct OutputParams {
   bool is_plain = false;
   /// D = scales * P + biases: there are sums, no C and no activation.
   bool is_linear = false;
+  /// Scales and biases of rows and columns: there is none; columns have scales in float32, and rows
+  /// may have biases; or any of them may be.
+  VectorUse vectors = VectorUse::all;
   ActivationParams activation;
   GateParams gate;  ///< of vectors
   Vector row_bias;

@@ -135,6 +135,18 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);
 }
 
+/// Which vectors there are.
+inline kernel::VectorUse vector_use(const kernel::GemmParams& p) {
+  const kernel::Vector& scales = p.scales.columns;
+  const bool biases_of_rows = p.output.row_bias.data != nullptr;
+  const bool others = p.output.column_bias.data != nullptr || p.scales.rows.data != nullptr;
+  if (others || (biases_of_rows && scales.data == nullptr)) return kernel::VectorUse::all;
+  if (scales.data == nullptr) return kernel::VectorUse::none;
+  const bool by_index = p.scales.index.is_there();
+  return scales.dtype == DType::f32 && !by_index ? kernel::VectorUse::column_scales
+                                                 : kernel::VectorUse::all;
+}
+
 /// Where packed weights lie, and what their tiles are made of.
 inline kernel::PackedParams packed_params(const GemmOperands& o) {
   const PackedFormat& f = o.packed->format;
@@ -216,9 +228,9 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   set_vectors(p, shape.swap_ab, o);
   p.output.is_linear =
       p.output.has_sums && !p.output.reads_c && o.epilogue.activation == Activation::none;
-  p.output.is_plain = p.output.is_linear && p.output.d_aligned &&
-                      p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
-                      p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;
+  p.output.vectors = vector_use(p);
+  p.output.is_plain =
+      p.output.is_linear && p.output.d_aligned && p.output.vectors == kernel::VectorUse::none;
   if (!p.output.reads_c) return;
   p.output.c_data = o.c.data;
   p.output.c_pitch = o.c.row_stride;
