@@ -67,6 +67,10 @@ struct E4m3Divisor {
   WW_DEVICE explicit E4m3Divisor(float by) : scale(by), inverse(1.0F / by) {}
   WW_DEVICE E4m3Divisor(float by, float inverse_of_it) : scale(by), inverse(inverse_of_it) {}
 
+  /// Is usual_quotient right for an x that is at most 448 scales large, or infinite? What loses
+  /// bits is 0 as a code then.
+  [[nodiscard]] WW_DEVICE bool is_usual() const { return scale >= 0x1p-60F; }
+
   /// x / scale, where nothing leaves the range of floats, or a NaN: a product that is off by its
   /// last bits, and a correction that rounds it rightly (Markstein). What loses bits below the
   /// least normal one is 0 as a code. The sign is x's: the correction of -0 is +0.
@@ -75,14 +79,17 @@ struct E4m3Divisor {
     return isa::with_sign(isa::multiply_add(isa::multiply_add(-near, scale, x), inverse, near), x);
   }
 
+  /// A small scale is lifted, and x with it, by a power of two, so that the correction keeps its
+  /// bits: usual_quotient(x * lift()) of lifted().
+  [[nodiscard]] WW_DEVICE float lift() const { return is_usual() ? 1.0F : 0x1p64F; }
+  [[nodiscard]] WW_DEVICE E4m3Divisor lifted() const {
+    return {scale * lift(), inverse * (1 / lift())};
+  }
+
   /// The same by any scale, of an x that is at most 448 scales large, or infinite: that becomes
-  /// NaN. A small scale is lifted, and x with it, by a power of two, so that the correction keeps
-  /// its bits.
+  /// NaN.
   [[nodiscard]] WW_DEVICE float quotient(float x) const {
-    const float lift = scale < 0x1p-60F ? 0x1p64F : 1.0F;
-    const float near = x * inverse;
-    const float rest = isa::multiply_add(-near, scale * lift, x * lift);
-    return isa::with_sign(isa::multiply_add(rest, inverse * (1 / lift), near), x);
+    return lifted().usual_quotient(x * lift());
   }
 };
 

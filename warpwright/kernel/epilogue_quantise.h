@@ -6,6 +6,8 @@
 // each warp holds 16 of them: the warps of the CTA meet through shared memory, once a tile.
 #pragma once
 
+#include <limits>
+
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/memory.h"
@@ -14,6 +16,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/e4m3_divisor.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
@@ -59,11 +62,15 @@ class Quantiser {
     if constexpr (meets) {
       put_maxima(which, inside, value);
     } else {
-      const int first = atom::c_col(isa::lane_index(), 0);
+      float largest[2] = {scale_[0], scale_[1]};
       WW_UNROLL for (int i = 0; i < values; ++i) {
-        const float size = first + atom::c_col(0, i) < inside ? finite_magnitude(value[i]) : 0;
-        scale_[i / 2 % 2] = isa::larger_magnitude(scale_[i / 2 % 2], size);
+        largest[i / 2 % 2] = isa::larger_magnitude(largest[i / 2 % 2], value[i]);
       }
+      if (inside < subtile_columns(config) || !is_finite(largest[0]) || !is_finite(largest[1])) {
+        largest_of_some(inside, value, largest);
+      }
+      scale_[0] = largest[0];
+      scale_[1] = largest[1];
     }
   }
 
@@ -95,17 +102,22 @@ class Quantiser {
 
   /// Values of the block's subtile `which` become what is to be rounded to codes.
   WW_DEVICE void divide([[maybe_unused]] int which, float (&value)[values]) const {
-    WW_UNROLL for (int i = 0; i < values; i += 4) {
-      WW_UNROLL for (int j = 0; j < 4; ++j) {
-        if constexpr (meets) {
-          if (j < 2) {
-            const E4m3Divisor by = divisor_of_column(which, i + j);
-            value[i + j] = by.quotient(value[i + j]);
-            value[i + j + 2] = by.quotient(value[i + j + 2]);
-          }
-        } else {
-          value[i + j] = E4m3Divisor{scale_[j / 2], inverse_[j / 2]}.quotient(value[i + j]);
+    if constexpr (meets) {
+      WW_UNROLL for (int i = 0; i < values; i += 4) {
+        WW_UNROLL for (int j = i; j < i + 2; ++j) {
+          const E4m3Divisor by = divisor_of_column(which, j);
+          value[j] = by.quotient(value[j]);
+          value[j + 2] = by.quotient(value[j + 2]);
         }
+      }
+    } else {
+      E4m3Divisor by[2] = {{scale_[0], inverse_[0]}, {scale_[1], inverse_[1]}};
+      if (!by[0].is_usual() || !by[1].is_usual()) [[unlikely]] {
+        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= by[i / 2 % 2].lift();
+        WW_UNROLL for (E4m3Divisor& each : by) each = each.lifted();
+      }
+      WW_UNROLL for (int i = 0; i < values; ++i) {
+        value[i] = by[i / 2 % 2].usual_quotient(value[i]);
       }
     }
   }
@@ -113,6 +125,26 @@ class Quantiser {
  private:
   static constexpr int lanes_of_row = 4;
   static constexpr int scales = meets ? (config.tile_n + 31) / 32 : 2;  // a lane's
+
+  WW_DEVICE static bool is_finite(float size) { return size <= std::numeric_limits<float>::max(); }
+
+  /// The same of the values inside that are finite.
+  WW_DEVICE void largest_of_some(int inside, const float (&value)[values],
+                                 float (&largest)[2]) const {
+    largest[0] = scale_[0];
+    largest[1] = scale_[1];
+    float left[values];
+    copy_front(left, value);
+    // By a loop, which is short: the next four come to the front.
+    WW_NO_UNROLL for (int column = atom::c_col(isa::lane_index(), 0), i = 0; i < values;
+                      i += 4, column += atom::c_col(0, 4)) {
+      WW_UNROLL for (int j = 0; j < 4; ++j) {
+        const float size = column + atom::c_col(0, j) < inside ? finite_magnitude(left[j]) : 0;
+        largest[j / 2] = isa::larger_magnitude(largest[j / 2], size);
+      }
+      drop_front<4>(left);
+    }
+  }
 
   WW_DEVICE void set_scale(int i, float largest) {
     const E4m3Divisor by(e4m3_scale(largest));
