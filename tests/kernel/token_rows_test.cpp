@@ -19,6 +19,7 @@ using kernel::GatherRowsKernel;
 using kernel::RowForm;
 using kernel::SumSlotsKernel;
 using kernel::TokenRows;
+using kernel::TokenRowsWork;
 
 model::Report gather(const TokenRows& rows, const std::vector<model::Allocation>& memory,
                      const model::Options& how) {
@@ -113,6 +114,8 @@ TEST(GateRows, HaveTheBitsOfAGateThatWasQuantisedOnTheHost) {
       p.rows = moved.params();
       p.rows.x = x.data();
       p.rows.x_pitch = x.pitch;
+      p.rows.sharers = TokenRowsWork::sharers_of(p.rows, GateRowsKernel::warps, 1,
+                                                 seed % 2 == 0 ? kernel::ReadGated::kept : 0);
       model::Kernel k;
       k.shape = {.ctas = GateRowsKernel::ctas(p, 1),
                  .threads = GateRowsKernel::threads,
@@ -137,6 +140,25 @@ TEST(GateRows, HaveTheBitsOfAGateThatWasQuantisedOnTheHost) {
       EXPECT_EQ(moved.fault(), "");
     }
   }
+}
+
+// Warps share a row where some would be idle, and one of gates before a warp reads a piece twice.
+TEST(GateRows, WarpsShareRows) {
+  const auto sharers = [](int tokens, int k, int warps, int most_pieces) {
+    TokenRows p;
+    p.form = RowForm::rows;
+    p.tokens = tokens;
+    p.k = k;
+    return TokenRowsWork::sharers_of(p, GateRowsKernel::warps, warps, most_pieces);
+  };
+  constexpr int kept = kernel::ReadGated::kept;
+  EXPECT_EQ(sharers(1000, 2048, 1000, 0), 1);
+  EXPECT_EQ(sharers(4, 2048, 16, 0), 4);
+  EXPECT_EQ(sharers(4, 512, 1000, 0), 2) << "two pieces";
+  EXPECT_EQ(sharers(1000, 3 * 256, 1000, kept), 1);
+  EXPECT_EQ(sharers(1000, 3 * 256 + 8, 1000, kept), 2);
+  EXPECT_EQ(sharers(1000, 2880, 1000, kept), 4);
+  EXPECT_EQ(sharers(1000, 14336, 1000, kept), 8) << "a CTA has no more warps";
 }
 
 // --- beside the sort -----------------------------------------------------------------------------

@@ -154,7 +154,18 @@ WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
 template <DType T, int N>
 WW_DEVICE std::uint32_t pack_codes(const float (&x)[N]) {
   static_assert(N == 32 / numeric::bits(T));
-  if constexpr (T != DType::e2m1) {
+  if constexpr (T == DType::e4m3 && WW_GPU && WW_CONVERTS_BYTES) {
+    std::uint32_t packed = 0;
+#if WW_GPU
+    asm("{\n\t.reg .b16 low, high;\n\t"
+        "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n\t"
+        "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n\t"
+        "mov.b32 %0, {low, high};\n\t}"
+        : "=r"(packed)
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]));
+#endif
+    return packed;
+  } else if constexpr (T != DType::e2m1) {
     return pack_bytes<T>(x[0], x[1]) | static_cast<std::uint32_t>(pack_bytes<T>(x[2], x[3])) << 16;
   } else {
     std::uint32_t packed = 0;

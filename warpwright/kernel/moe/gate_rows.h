@@ -23,6 +23,8 @@ struct GateRowsParams {
 class ReadGated {
  public:
   static constexpr bool has_codes = false;
+  /// Others are read and gated twice, so warps share rows with one scale (TokenRowsShape).
+  static constexpr int kept = 3;
 
   WW_DEVICE explicit ReadGated(const GateRowsParams& p)
       : p_(p),
@@ -44,14 +46,14 @@ class ReadGated {
   }
 
   WW_DEVICE Eight made(const TokenRows& p, int /*token*/, const Raw& raw) const {
-    // One call, of which there is one copy a load.
     Eight gates = raw.one;
     Eight ups = raw.other;
     if (p_.interleaved) {
       gates = apart(raw.one, raw.other, false);
       ups = apart(raw.one, raw.other, true);
     }
-    return gated(p.type, gates, ups);
+    if (p_.activation.by_erf) return gated_by_erf(p.type, gates, ups);
+    return p.type == DType::bf16 ? gated<DType::bf16>(gates, ups) : gated<DType::f16>(gates, ups);
   }
 
  private:
@@ -68,18 +70,37 @@ class ReadGated {
     return made;
   }
 
-  /// By a loop, which is short: halves take turns in the first place.
-  WW_DEVICE Eight gated(DType type, Eight gates, Eight ups) const {
-    WW_NO_UNROLL
-    for (int i = 0; i < 2; ++i) {
+  /// Half after half, which needs fewer registers.
+  template <DType type>
+  WW_DEVICE Eight gated(const Eight& gates, const Eight& ups) const {
+    Eight all;
+    WW_UNROLL
+    for (int i = 0; i < 4; i += 2) {
       float gate[4];
       float up[4];
+      widen<type>(Eight{{gates.word[i], gates.word[i + 1]}}, gate);
+      widen<type>(Eight{{ups.word[i], ups.word[i + 1]}}, up);
+      multiply_gate(p_.activation, gate, up);
+      const Eight made = narrowed(gate, type);
+      all.word[i] = made.word[0];
+      all.word[i + 1] = made.word[1];
+      isa::keep_order();
+    }
+    return all;
+  }
+
+  /// By a loop, which is short: words take turns in the first place.
+  WW_DEVICE Eight gated_by_erf(DType type, Eight gates, Eight ups) const {
+    WW_NO_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float gate[2];
+      float up[2];
       widen(gates, type, gate);
       widen(ups, type, up);
       multiply_gate<true>(p_.activation, gate, up);
       const Eight made = narrowed(gate, type);
-      gates = {{gates.word[2], gates.word[3], made.word[0], made.word[1]}};
-      ups = {{ups.word[2], ups.word[3], 0, 0}};
+      gates = {{gates.word[1], gates.word[2], gates.word[3], made.word[0]}};
+      ups = {{ups.word[1], ups.word[2], ups.word[3], 0}};
     }
     return gates;
   }

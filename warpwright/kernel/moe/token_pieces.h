@@ -122,14 +122,22 @@ class SlotsInMemory {
 };
 
 /// The first values of eight of bf16 or f16 as floats, and back.
-template <int N>
-WW_DEVICE void widen(const Eight& chunk, DType type, float (&value)[N]) {
+template <DType type, int N>
+WW_DEVICE void widen(const Eight& chunk, float (&value)[N]) {
   WW_UNROLL
   for (int i = 0; i < N / 2; ++i) {
-    const isa::Pair pair = type == DType::bf16 ? isa::unpack<DType::bf16>(&chunk.word[i])
-                                               : isa::unpack<DType::f16>(&chunk.word[i]);
+    const isa::Pair pair = isa::unpack<type>(&chunk.word[i]);
     value[2 * i] = pair.low;
     value[2 * i + 1] = pair.high;
+  }
+}
+template <int N>
+WW_DEVICE void widen(const Eight& chunk, DType type, float (&value)[N]) {
+  if (type == DType::bf16) {
+    widen<DType::bf16>(chunk, value);
+    isa::keep_order();  // a jump, not both and a selection
+  } else {
+    widen<DType::f16>(chunk, value);
   }
 }
 template <int N>
@@ -150,7 +158,8 @@ WW_DEVICE Eight narrowed(const float (&value)[N], DType type) {
 class ReadTokens {
  public:
   static constexpr bool has_codes = true;  ///< RowForm::codes
-  using Raw = Eight;                       ///< what is loaded
+  static constexpr int kept = 4;  ///< pieces of a row with one scale that a warp has in registers
+  using Raw = Eight;              ///< what is loaded
 
   WW_DEVICE explicit ReadTokens(const TokenRows& p)
       : whole_(begin_at_multiples<16>(p.x, p.x_pitch)) {}

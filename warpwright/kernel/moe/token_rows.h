@@ -15,6 +15,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/e4m3_divisor.h"
+#include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/moe/token_pieces.h"
 #include "warpwright/kernel/quantise/codes.h"
 #include "warpwright/kernel/quotient.h"
@@ -34,15 +35,49 @@ struct TokenRowsShape {
     return p.form == RowForm::rows ? p.sharers : TokenPieceShape::pieces(p);
   }
   /// How many warps share a row with one scale, a power of two: of CTAs with `cta_warps`, where
-  /// `warps` in all move rows. More than one where there are warps enough, and pieces for them.
-  static int sharers_of(const TokenRows& p, int cta_warps, std::int64_t warps) {
+  /// `warps` in all move rows. More than one where there are warps enough, and pieces for them;
+  /// and, given `most_pieces`, where one would have more of them than that.
+  static int sharers_of(const TokenRows& p, int cta_warps, std::int64_t warps,
+                        int most_pieces = 0) {
     if (p.form != RowForm::rows || p.tokens == 0) return 1;
-    const std::int64_t most = std::min<std::int64_t>(
-        {max_sharers, cta_warps, warps / p.tokens, TokenPieceShape::pieces(p)});
+    const std::int64_t pieces = TokenPieceShape::pieces(p);
+    const std::int64_t idle = std::min(warps / p.tokens, pieces);
     int sharers = 1;
-    while (2 * sharers <= most && cta_warps % (2 * sharers) == 0) sharers *= 2;
+    while (sharers < max_sharers && cta_warps % (2 * sharers) == 0 &&
+           (2 * sharers <= idle || (most_pieces > 0 && most_pieces * sharers < pieces))) {
+      sharers *= 2;
+    }
     return cta_warps / sharers > max_teams ? 1 : sharers;
   }
+};
+
+/// Pieces of tokens that a warp takes, one in each step: numbers are divided once.
+class PieceWalk {
+ public:
+  WW_DEVICE PieceWalk(std::int64_t first, std::int64_t step, int pieces)
+      : pieces_(pieces),
+        token_(static_cast<int>(quotient(first, pieces))),
+        piece_(static_cast<int>(first - std::int64_t{token_} * pieces)),
+        tokens_(static_cast<int>(quotient(step, pieces))),
+        further_(static_cast<int>(step - std::int64_t{tokens_} * pieces)) {}
+
+  [[nodiscard]] WW_DEVICE int token() const { return token_; }
+  [[nodiscard]] WW_DEVICE int piece() const { return piece_; }
+
+  WW_DEVICE void advance() {
+    token_ += tokens_;
+    piece_ += further_;
+    if (piece_ < pieces_) return;
+    piece_ -= pieces_;
+    ++token_;
+  }
+
+ private:
+  int pieces_;
+  int token_;
+  int piece_;
+  int tokens_;   ///< of a step
+  int further_;  ///< pieces of a step beside them
 };
 
 /// A warp that moves them.
@@ -95,28 +130,36 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
   }
 
  private:
-  /// For this warp: pieces of 32 lanes x `elements`, whose loads are on their way together.
+  /// For this warp: pieces of 32 lanes x `elements`, whose loads are on their way together. They
+  /// are used by a loop, which is short: pieces take turns in the first place.
   template <int elements, class Load, class Use>
   WW_DEVICE void for_each_piece(const WarpShare& share, const Load& load, const Use& use) const {
-    const int pieces = Pieces::pieces(p_);
-    for (std::int64_t first = share.first; first < share.end; first += at_once * share.step) {
+    if (share.first >= share.end) return;
+    PieceWalk walk(share.first, share.step, Pieces::pieces(p_));
+    int left = static_cast<int>(quotient(share.end - share.first + share.step - 1, share.step));
+    WW_NO_UNROLL
+    for (; left > 0; left -= at_once) {
       std::decay_t<decltype(load(0, 0))> chunk[at_once];
       int token[at_once];
       int column[at_once];
       int row[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        const std::int64_t item = first + share.step * i;
-        if (item >= share.end) continue;
-        token[i] = static_cast<int>(quotient(item, pieces));
-        column[i] = static_cast<int>(item - std::int64_t{token[i]} * pieces) * 32 * elements +
-                    lane_ * elements;
+        if (i >= left) continue;
+        token[i] = walk.token();
+        column[i] = walk.piece() * 32 * elements + lane_ * elements;
         chunk[i] = load(token[i], column[i]);
         row[i] = row_of_lane(token[i], 0);
+        walk.advance();
       }
-      WW_UNROLL
-      for (int i = 0; i < at_once; ++i) {
-        if (first + share.step * i < share.end) use(token[i], row[i], column[i], chunk[i]);
+      const int now = left < at_once ? left : at_once;
+      WW_NO_UNROLL
+      for (int i = 0; i < now; ++i) {
+        use(token[0], row[0], column[0], chunk[0]);
+        drop_front<1>(token);
+        drop_front<1>(row);
+        drop_front<1>(column);
+        drop_front<1>(chunk);
       }
     }
   }
@@ -157,17 +200,17 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     widen(chunk, value);
     const E4m3Divisor by(e4m3_scale(largest_of_block<each>(larger_finite(0, value), p_.block)));
     const std::uint64_t codes = codes_of(by, value);
+    const int inside = p_.k - column;
+    const bool has_scale = inside > 0 && (column & (p_.block - 1)) == 0;
+    unsigned char* const codes_at = p_.to + column;
+    float* const scales_at = p_.scales + block_number(column, p_.block) * p_.scale_step;
     for_each_row(token, row, [&](std::int64_t to) {
-      if (column >= p_.k) return;
-      store_codes(to, column, codes);
-      if ((column & (p_.block - 1)) == 0) {
-        isa::GlobalView<float>{p_.scales}.store(
-            to * p_.scale_pitch + block_number(column, p_.block) * p_.scale_step, by.scale);
-      }
+      kernel::store_codes<8>(codes_at + to * p_.to_pitch, codes, inside, whole_to_);
+      if (has_scale) isa::GlobalView<float>{scales_at}.store(to * p_.scale_pitch, by.scale);
     });
   }
 
-  static constexpr int kept = 4;  // pieces of a row that a warp has in registers
+  static constexpr int kept = Read::kept;
 
   /// The warps that share a row take the same item of theirs at once.
   WW_DEVICE void quantise_rows(const WarpShare& share) const {
@@ -193,18 +236,8 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     E4m3Divisor by(1, 1);
     WW_NO_UNROLL
     for (bool known = false; first == begin || first < p_.k;) {
-      WW_UNROLL
-      for (int i = 0; i < kept; ++i) {
-        const int column = first + i * step + lane_ * each;
-        chunk[i] = column < p_.k ? made(token, load(token, column)) : Eight{};
-      }
+      load_kept(token, first, step, chunk, largest);
       if (!known) {
-        WW_UNROLL
-        for (int i = 0; i < kept; ++i) {
-          float value[each];
-          widen(chunk[i], value);
-          largest = larger_finite(largest, value);
-        }
         known = first == begin;
         if (!known) {
           first -= kept * step;
@@ -221,6 +254,41 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     }
   }
 
+  /// Pieces from `first` on, and their largest. All are on their way together where they are made
+  /// of as many words, else each while the one before is made.
+  WW_DEVICE void load_kept(int token, int first, int step, Eight (&chunk)[kept],
+                           float& largest) const {
+    constexpr bool together = std::is_same_v<Raw, Eight>;
+    int column = first + lane_ * each;
+    Raw next{};
+    if constexpr (together) {
+      WW_UNROLL
+      for (int i = 0; i < kept; ++i) {
+        chunk[i] = column + i * step < p_.k ? load(token, column + i * step) : Eight{};
+      }
+    } else if (column < p_.k) {
+      next = load(token, column);
+    }
+    WW_NO_UNROLL
+    for (int i = 0; i < kept; ++i) {
+      Raw raw = next;
+      const bool inside = column < p_.k;
+      column += step;
+      if constexpr (together) {
+        raw = chunk[0];
+      } else if (i + 1 < kept && column < p_.k) {
+        next = load(token, column);
+      }
+      drop_front<1>(chunk);
+      chunk[kept - 1] = {};
+      if (!inside) continue;
+      chunk[kept - 1] = made(token, raw);
+      float value[each];
+      widen(chunk[kept - 1], value);
+      largest = larger_finite(largest, value);
+    }
+  }
+
   /// By a loop, which is short: pieces take turns in the first place.
   WW_DEVICE void store_quantised(int token, int row, int first, int step, const E4m3Divisor& by,
                                  Eight (&chunk)[kept]) const {
@@ -233,8 +301,7 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
       for_each_row(token, row, [&](std::int64_t to) {
         if (column < p_.k) store_codes(to, column, codes);
       });
-      WW_UNROLL
-      for (int j = 0; j + 1 < kept; ++j) chunk[j] = chunk[j + 1];
+      drop_front<1>(chunk);
     }
   }
 

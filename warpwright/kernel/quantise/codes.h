@@ -33,10 +33,16 @@ WW_DEVICE std::uint64_t codes_of(const float (&value)[8]) {
 
 /// Eight values of rows or blocks whose largest has become the scale, as codes of e4m3.
 WW_DEVICE std::uint64_t codes_of(const E4m3Divisor& by, const float (&value)[8]) {
-  float quotient[8];
-  WW_UNROLL
-  for (int i = 0; i < 8; ++i) quotient[i] = by.quotient(value[i]);
-  return codes_of<DType::e4m3>(quotient);
+  float quotient[2][4];
+  if (by.is_usual()) [[likely]] {
+    WW_UNROLL
+    for (int i = 0; i < 8; ++i) quotient[i / 4][i % 4] = by.usual_quotient(value[i]);
+  } else {
+    WW_UNROLL
+    for (int i = 0; i < 8; ++i) quotient[i / 4][i % 4] = by.quotient(value[i]);
+  }
+  return isa::pack_codes<DType::e4m3>(quotient[0]) |
+         std::uint64_t{isa::pack_codes<DType::e4m3>(quotient[1])} << 32;
 }
 
 /// Stores `count` codes of `bits` each, all eight where they are there. `whole`: rows of codes

@@ -158,8 +158,9 @@ kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with
     r.weight_pitch = weights.row_stride;
     r.weight_type = weights.dtype;
   }
-  r.sharers =
-      kernel::TokenRowsWork::sharers_of(r, warps.cta, std::int64_t{warps.sm} * b.plan.device.sms);
+  const int most_pieces = from == Part::gate_up ? kernel::ReadGated::kept : 0;
+  r.sharers = kernel::TokenRowsWork::sharers_of(
+      r, warps.cta, std::int64_t{warps.sm} * b.plan.device.sms, most_pieces);
   return r;
 }
 
