@@ -27,6 +27,8 @@ UNREACHABLE = [
     (r".*e2m1xe4m3_.*_(pr|bs)_sw.*", r"RsMainloop::\w+", "a k_tile is one group of wgmmas"),
     (r".*_ck2?(_\w+)?", r"await_cluster", "nor signal each other's barriers"),
     (r".*_sl", r"(MappedOperand::load_by|await_cluster)", "CTAs of slices are in no cluster"),
+    (r"grouped_((e4m3|bf16)_bf16_128x144|e2m1xe4m3)_.*_w(_fold)?",
+     r"(MappedOperand::load_by|await_cluster)", "CTAs cannot share tokens of half a width"),
     (r"registers_.*", r"await_cluster", "kernels of mma.sync have no clusters"),
     (r"registers_m(16n8k8|8n8k4)_.*", r"RegisterMainloop::run", "stores close no copies"),
     (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
