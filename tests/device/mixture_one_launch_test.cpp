@@ -47,14 +47,19 @@ std::vector<std::byte> result_of(const MixturePlan& plan, SomeMixture& some,
 }
 
 // Has the mixture the bits of its steps, and are they right? One launch quantises rows that were
-// rounded before.
+// rounded before. Where bits are left open, its kernel may be one that adds up in another order: it
+// is right, and has the same bits on any number of SMs and in any schedule.
 void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
-  MixtureChoices by_steps{.one_launch = false};
+  MixtureChoices by_steps{.batch_invariant = true, .one_launch = false};
   if (some.o.quantises()) by_steps.quantises_in_epilogue = false;
+  MixtureChoices with_bits = at_once;
+  with_bits.batch_invariant = true;
   const auto steps = plan_moe(some.o, facts_with(4), by_steps);
-  const auto one = plan_moe(some.o, facts_with(sms), at_once);
+  const auto one = plan_moe(some.o, facts_with(sms), with_bits);
+  const auto open = plan_moe(some.o, facts_with(sms), at_once);
   ASSERT_TRUE(steps) << steps.reason();
   ASSERT_TRUE(one) << one.reason();
+  ASSERT_TRUE(open) << open.reason();
   SCOPED_TRACE(one->explain());
   EXPECT_EQ(one->launches(), 1);
   auto how = tests::scheduled(seed % 3 == 0 ? model::Mode::starve : model::Mode::random, seed);
@@ -62,6 +67,12 @@ void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
   const auto want = result_of(*steps, some, {});
   EXPECT_EQ(result_of(*one, some, how), want);
   EXPECT_TRUE(layer_is_right(some.o));
+  if (open->way == one->way) return;
+  SCOPED_TRACE(open->explain());
+  const auto got = result_of(*open, some, {});
+  EXPECT_TRUE(layer_is_right(some.o));
+  how.sms = 1 + sms % 3;
+  EXPECT_EQ(result_of(*open, some, how), got);
 }
 
 // Packed weights for tokens of bf16. Steps have exact sums of both products then.
@@ -145,7 +156,7 @@ TEST(OneLaunch, CutsLongRowsIntoParts) {
     SomeMixture some(ask);
     const auto plan = must(plan_moe(some.o, facts_with(5), at_once));
     SCOPED_TRACE(plan->explain());
-    EXPECT_EQ(plan->way.k_parts, ask.inner / 1024);
+    EXPECT_GT(plan->way.k_parts, 1);
     const auto got = result_of(*plan, some, {});
     EXPECT_TRUE(layer_is_right(some.o));
     auto how = tests::scheduled(&ask == &asks[0] ? model::Mode::starve : model::Mode::random, 3);
@@ -328,18 +339,42 @@ bool orders_reads_of_x(const device::Mutant& m) {
   return device::names(wait, m) || device::names(first, m);
 }
 
+// Whoever hands a number back in a kernel whose warps multiply by themselves: there is room for
+// two, and all warps have met since they read the one before.
+bool has_room(const device::Mutant& m) {
+  constexpr const char* site = "mbarrier.arrive tile_empty at tile/numbers.h";
+  constexpr const char* line = "const int number = ring_.template read<Who>(state_);";
+  constexpr device::Argued twice{site, line, "executed twice the first time", ""};
+  constexpr device::Argued other{site, line, "by the warpgroup beside it", ""};
+  return device::names(twice, m) || device::names(other, m);
+}
+
 // Some of them here, and all waits for flags, all in script/campaign: none survives. In the second
 // case the result is x.
 TEST(OneLaunch, WhatIsBrokenIsFound) {
+  tests::Draws draw(11);
+  const PackedWeights e2m1 = e2m1_form(draw);
   const MixtureAsk asks[] = {
       {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 896, .inner = 128, .biases = true},
       {.tokens = 6, .experts = 8, .top_k = 2, .hidden = 256, .inner = 64},
-      {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 64, .inner = 2048}};
+      {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 64, .inner = 2048},
+      {.tokens = 3, .experts = 4, .top_k = 2, .hidden = 512, .inner = 192},
+      {.tokens = 2,
+       .experts = 3,
+       .top_k = 2,
+       .hidden = 256,
+       .inner = 128,
+       .packed13 = e2m1,
+       .packed2 = e2m1}};
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
     const bool in_place = &ask == &asks[1];
     if (in_place) some.o.d = some.o.x;
-    const auto plan = must(plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once));
+    // Few CTAs for warps by themselves, so that numbers come round.
+    const bool by_warps = &ask - asks > 2;
+    MixtureChoices how = at_once;
+    how.batch_invariant = &ask == &asks[1];
+    const auto plan = must(plan_moe(some.o, facts_with(in_place ? 3 : by_warps ? 2 : 5), how));
     auto options = tests::in_schedules(campaign() ? 16 : 6, all_threads());
     options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& m) mutable {
       return campaign() || turn++ % 60 == 0 || m.at == model::SyncKind::flag_wait;
@@ -350,7 +385,8 @@ TEST(OneLaunch, WhatIsBrokenIsFound) {
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan->name().c_str(), report->score().c_str());
     for (const device::Mutant& m : report->mutants) {
-      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || (!in_place && orders_reads_of_x(m)))
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || (!in_place && orders_reads_of_x(m)) ||
+                  (by_warps && has_room(m)))
           << m.site << ", " << m.mutation.how();
     }
   }

@@ -163,5 +163,68 @@ TEST_F(CountTest, MutantsOfACountAreKilled) {
             4);
 }
 
+// What is wrong with the addition below.
+enum class Misadded { none, before_the_words, no_meeting, adder_reads };
+
+// A warp of each of three CTAs writes 32 words and adds 1 to a flag; the first CTA waits for all of
+// them, and adds up the words. An addition releases, and acquires nothing: who has added knows no
+// more than before.
+class AddTest : public testing::Test {
+ protected:
+  Kernel kernel(Misadded bug) {
+    return {
+        .shape = {.ctas = counting_ctas, .threads = 32},
+        .body = [this, bug] { work(bug); },
+        .memory = {words_.allocation("words"), flag_.allocation("flag"), sum_.allocation("sum")},
+        .begin = [this] { flag_[0] = sum_[0] = 0; }};
+  }
+
+  void work(Misadded bug) {
+    isa::set_role("adder");
+    const int lane = isa::lane_index();
+    const isa::GlobalView<std::uint32_t> words{words_.data()};
+    const auto add = [&] {
+      if (lane == 0) isa::flag_add(flag_.data());
+    };
+    if (bug == Misadded::before_the_words) add();
+    words.store(isa::cta_index() * 32 + lane, 1);
+    if (bug != Misadded::no_meeting) isa::sync_warp();
+    if (bug != Misadded::before_the_words) add();
+    if (isa::cta_index() != 0 || lane != 0) return;
+    if (bug != Misadded::adder_reads) {
+      isa::flag_wait(flag_.data(), counting_ctas);
+    }
+    std::uint32_t sum = 0;
+    for (int i = 0; i < 32 * counting_ctas; ++i) sum += words.load(i);
+    isa::GlobalView<std::uint32_t>{sum_.data()}.store(0, sum);
+  }
+
+  Memory<std::uint32_t> words_{std::size_t{32} * counting_ctas};
+  Memory<std::uint32_t> flag_{1};
+  Memory<std::uint32_t> sum_{1};
+};
+
+TEST_F(AddTest, WhoWaitsForAllSeesWhatAllHaveWritten) {
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    must_be_clean(run(kernel(Misadded::none), how));
+    EXPECT_EQ(sum_[0], 32U * counting_ctas);
+  }
+}
+
+TEST_F(AddTest, WhatIsNotOrderedIsARace) {
+  for (const Misadded bug :
+       {Misadded::before_the_words, Misadded::no_meeting, Misadded::adder_reads}) {
+    SCOPED_TRACE(static_cast<int>(bug));
+    expect_found(kernel(bug), Check::data_race);
+  }
+}
+
+TEST_F(AddTest, MutantsOfAnAdditionAreKilled) {
+  // Dropped, twice, twice the first time, relaxed.
+  EXPECT_EQ(killed_of(SyncKind::flag_count, kernel(Misadded::none), [&] { return sum_[0] == 96; }),
+            4);
+}
+
 }  // namespace
 }  // namespace warpwright::model

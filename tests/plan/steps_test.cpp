@@ -131,7 +131,8 @@ TEST(MixtureSteps, AreOneLaunchWhereThatPays) {
   EXPECT_EQ(launches(4, 2048, {}), 1);
   EXPECT_EQ(launches(128, 2048, {}), 1);
   EXPECT_GT(launches(129, 2048, {}), 1);  // more than 256 slots
-  EXPECT_GT(launches(4, 768, {}), 1);     // small experts
+  EXPECT_EQ(launches(4, 768, {}), 1);     // few slots of small experts: by warps
+  EXPECT_GT(launches(16, 768, {}), 1);    // more of them
   EXPECT_EQ(launches(4, 768, {.one_launch = true}), 1);
   EXPECT_GT(launches(4, 2048, {.one_launch = false}), 1);
   EXPECT_GT(launches(4, 2048, {.batch_invariant = true}), 1);

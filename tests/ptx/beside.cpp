@@ -198,7 +198,7 @@ std::string compare(Problem& problem, ptx::Kernel& kernel, int schedules, bool a
 MixtureAsk layer_ask(const std::string& name) {
   const auto has = [&name](const char* word) { return name.find(word) != std::string::npos; };
   // A tile is as wide as an expert has tokens.
-  MixtureAsk ask{.tokens = has("x8") ? 5 : has("x16") ? 12 : 30, .experts = 3};
+  MixtureAsk ask{.tokens = has("_w8") ? 3 : has("x8") ? 5 : has("x16") ? 12 : 30, .experts = 3};
   ask.hidden = 256;
   ask.inner = 128;
   if (has("_bs")) ask.scaling = Scaling::blockwise;
@@ -222,7 +222,10 @@ MixtureAsk layer_ask(const std::string& name) {
 std::string compare_layer(const std::string& name, ptx::Kernel& kernel, int schedules,
                           double& seconds) {
   SomeMixture some(layer_ask(name));
-  const auto plan = plan_moe(some.o, model_facts(), {.one_launch = true});
+  // Warps by themselves are taken where bits need not be those of steps.
+  const bool by_warps = name.find("_w8") != std::string::npos;
+  const auto plan =
+      plan_moe(some.o, model_facts(), {.batch_invariant = !by_warps, .one_launch = true});
   if (!plan) return plan.reason();
   if (plan->name() != "moe by " + name) return "the plan is " + plan->name();
   for (int s = 0; s < schedules; ++s) {

@@ -123,6 +123,7 @@ TEXT(global_store, "st.global.v4.b32 [%], {%, %, %, %};",
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], %;", to[0] = isa::flag_count(to))
+TEXT(flag_add, "red.release.gpu.global.add.u32 [%], %;", isa::flag_add(to))
 TEXT(flag_clear, "... st.relaxed.gpu.global.u32 [%], %;", isa::flag_clear(to))
 
 // --- copies
@@ -169,6 +170,8 @@ TEXT(copy_async_16, "cp.async.cg.shared.global [%], [%], 16, %;",
 TEXT(copy_async_4, "cp.async.ca.shared.global [%], [%], 4, %;", isa::copy_async<4>(at, to))
 TEXT(copy_async_or_zeros, "... cp.async.cg.shared.global [%], [%], 16, zeros;",
      isa::copy_async_or_zeros(at, to, count != 0))
+TEXT(copy_async_line_or_zeros, "... cp.async.cg.shared.global.L2::128B [%], [%], 16, zeros;",
+     isa::copy_async_or_zeros<true>(at, to, count != 0))
 TEXT(copy_async_commit, "cp.async.commit_group;", isa::copy_async_commit())
 TEXT(copy_async_wait, "cp.async.wait_group 3;", isa::copy_async_wait<3>())
 TEXT(copy_async_arrive, "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%];",

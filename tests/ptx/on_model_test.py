@@ -46,14 +46,14 @@ FAMILIES = {
 KEPT = {name: family for family, f in FAMILIES.items() for name in f.kept}
 
 LAYERS = """
-#include "warpwright/kernel/hopper/layer.h"
+#include "warpwright/kernel/hopper/warp_layer.h"
 using namespace warpwright;
 """
 LAYER = """
-extern "C" __global__ void __launch_bounds__(kernel::LayerKernel<kernel::{tag}>::threads,
-                                             kernel::LayerKernel<kernel::{tag}>::ctas_per_sm)
-    {tag}(const __grid_constant__ kernel::LayerParams params) {{
-  kernel::LayerKernel<kernel::{tag}>::run(params);
+extern "C" __global__ void __launch_bounds__(kernel::LayerKernelOf<kernel::{tag}>::threads,
+                                             kernel::LayerKernelOf<kernel::{tag}>::ctas_per_sm)
+    {tag}(const __grid_constant__ kernel::LayerKernelOf<kernel::{tag}>::Params params) {{
+  kernel::LayerKernelOf<kernel::{tag}>::run(params);
 }}
 """
 ENTRY = """

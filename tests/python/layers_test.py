@@ -42,7 +42,7 @@ class Layer:
         self.hidden = 128 * draw.randint(1, 12)
         self.inner = 128 * draw.choice([1, 2, 3, 6, 9, 17, 24])
         self.tokens = draw.randint(1, draw.choice([4, 16, 256 // self.top_k]))
-        self.form = draw.choice(["bf16", "bf16", "e4m3", "int4"])
+        self.form = draw.choice(["bf16", "bf16", "e4m3", "int4", "mxf4", "nvf4"])
         self.more = {}
         w13 = self.normal(self.experts, 2 * self.inner, self.hidden) * self.hidden**-0.5
         w2 = self.normal(self.experts, self.hidden, self.inner) * self.inner**-0.5
@@ -51,6 +51,11 @@ class Layer:
             w2, self.more["scale_w2"] = in_blocks(w2)
         elif self.form == "int4":
             w13, w2 = (wp.pack_int4(w, encoding="ex-bf16") for w in (w13, w2))
+        elif self.form in ("mxf4", "nvf4"):
+            w13, w2 = (wp.pack_fp4(w, encoding=f"{self.form}-bf16") for w in (w13, w2))
+            if self.form == "nvf4":  # a factor for each expert
+                for name, packed in (("scale_w13", w13), ("scale_w2", w2)):
+                    self.more[name] = torch.tensor(packed.alpha, device="cuda")
         elif draw.random() < 0.5:
             self.more["bias13"] = self.normal(self.experts, 2 * self.inner).float()
             self.more["bias2"] = self.normal(self.experts, self.hidden).float()

@@ -343,6 +343,18 @@ std::uint32_t flag_count(std::uint32_t* flag, std::uint32_t by = 1,
 #endif
 }
 
+/// Adds `by` to a word in global memory (4-byte aligned). Releases as flag_count does, and acquires
+/// nothing, so that it throws away no line of L1 (red.release.gpu, PTX ISA 9.7.13.7).
+WW_DEVICE
+void flag_add(std::uint32_t* flag, std::uint32_t by = 1,
+              [[maybe_unused]] Site site = Site::sync()) {
+#if WW_GPU
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(flag), "r"(by) : "memory");
+#else
+  model::flag_add(flag, by, site);
+#endif
+}
+
 /// Sets a flag back to 0 for the next launch, which the end of this one orders; releases nothing. A
 /// strong store (st.relaxed.gpu): it needs no order behind the waits that others have done.
 WW_DEVICE

@@ -67,6 +67,7 @@ void flag_set(void* flag, std::uint32_t value, Site site);
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// Returns the word and adds `by` to it; releases and acquires.
 std::uint32_t flag_count(void* flag, std::uint32_t by, Site site);
+void flag_add(void* flag, std::uint32_t by, Site site);
 /// How an unsigned word of global memory is updated, at once.
 enum class Update : std::uint8_t { add, least, largest };
 void update_global(void* word, Update how, std::uint64_t value, int bytes, Site site);

@@ -874,7 +874,8 @@ void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_clear(void* flag, Site site);
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// `ordered`: it releases and acquires.
-std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);
+enum class Counted : std::uint8_t { in_order, released, relaxed };
+std::uint32_t flag_count(void* flag, std::uint32_t by, Counted how, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);

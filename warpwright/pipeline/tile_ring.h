@@ -112,6 +112,17 @@ class TileRing {
     }
   }
 
+  /// One thread, of a CTA without peers: tells all readers what it has drawn, as schedule() does
+  /// for one tile.
+  template <class Scheduler>
+  WW_DEVICE void tell(Scheduler& scheduler, const PipelineState& state,
+                      isa::Site site = isa::Site::sync()) const {
+    wait_for_readers(state, site);
+    const isa::SharedAddress full = ring_.full(state.stage);
+    isa::mbarrier_arrive_expect(full, answer_bytes, site);
+    scheduler.tell(slot(state.stage), full, site);
+  }
+
   /// Waits for the answer and gives its place back. Each role reads every answer once; for a warp
   /// one lane does, for all.
   template <Reader Who>

@@ -280,8 +280,11 @@ void add_copies(Forms& forms) {
   forms["cp.async.bulk.wait_group"] = {does<&wait_for_bulk<false>>, "", &decode_wait};
   forms["cp.async.bulk.wait_group.read"] = {does<&wait_for_bulk<true>>, "", &decode_wait};
   for (const std::string space : {".shared", ".shared::cta"}) {
-    forms["cp.async.ca" + space + ".global"] = {nullptr, "", &decode_copy, 0};
-    forms["cp.async.cg" + space + ".global"] = {nullptr, "", &decode_copy, 1};
+    // How much L2 is to bring changes nothing here.
+    for (const char* brings : {"", ".L2::64B", ".L2::128B", ".L2::256B"}) {
+      forms["cp.async.ca" + space + ".global" + brings] = {nullptr, "", &decode_copy, 0};
+      forms["cp.async.cg" + space + ".global" + brings] = {nullptr, "", &decode_copy, 1};
+    }
     forms["cp.async.mbarrier.arrive.noinc" + space + ".b64"] = {does<&model::copy_async_arrive>,
                                                                 "s"};
   }

@@ -302,6 +302,7 @@ void add_memory(Forms& forms) {
     forms["st.relaxed.gpu" + t] = {does<&model::flag_store>, "gi"};
   }
   forms["atom.acq_rel.gpu.global.add.u32"] = {does<&model::flag_count>, "Igi"};
+  forms["red.release.gpu.global.add.u32"] = {does<&model::flag_add>, "gi"};
   forms["atom.relaxed.gpu.global.inc.u32"] = {does<&model::draw>, "Igi"};
   using model::Update;
   forms["red.relaxed.gpu.global.max.u32"] = {does<&update<Update::largest, std::uint32_t>>, "gi"};

@@ -68,6 +68,8 @@ class TicketNumbers {
  public:
   WW_DEVICE TicketNumbers(const Ring& ring, int first) : ring_(ring), first_(first) {}
 
+  /// Is the next number the first?
+  [[nodiscard]] WW_DEVICE bool knows_first() const { return first_ != asked; }
   WW_DEVICE int number() {
     if (first_ != asked) {
       const int number = first_;
@@ -135,12 +137,19 @@ class TicketScheduler {
   WW_DEVICE bool limit(int count) {
     count_ = static_cast<std::uint32_t>(count);
     leave();
-    return drawn_ < count_;
+    return is_tile();
   }
+  /// Is the number that was drawn last?
+  [[nodiscard]] WW_DEVICE bool is_tile() const { return drawn_ < count_; }
 
   /// The next number, to `answer` and `full` of this CTA.
   WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) {
-    drawn_ = draw();
+    draw_ahead();
+    tell(answer, full, site);
+  }
+  /// The same in two steps: who draws need not wait for the number.
+  WW_DEVICE void draw_ahead() { drawn_ = draw(); }
+  WW_DEVICE void tell(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) const {
     leave();
     answer_all(drawn_ < count_ ? static_cast<int>(drawn_) : pipeline::no_tile, 1, answer, full,
                site);

@@ -16,10 +16,12 @@
 
 namespace warpwright::kernel {
 
-/// Both products of a layer. One consumer warpgroup multiplies; stages are the same of both.
+/// Both products of a layer. One consumer warpgroup multiplies, or warps by themselves; stages are
+/// the same of both.
 struct LayerConfig {
   GemmConfig first;   ///< by w13, gated
   GemmConfig second;  ///< by w2; its sums are float32. Rows of both come by number
+  int warps = 0;      ///< that multiply by themselves (warp_layer.h); 0: a warpgroup does (layer.h)
 
   friend constexpr bool operator==(const LayerConfig&, const LayerConfig&) = default;
 };
@@ -33,11 +35,34 @@ constexpr bool quantises_rows(const LayerConfig& c) {
   return is_blockwise(c.first);
 }
 
+constexpr bool by_warps(const LayerConfig& c) {
+  return c.warps > 0;
+}
+/// Rows of weights of a block, which a warp multiplies, and tokens that meet them: the M and N of
+/// mma.sync.
+inline constexpr int block_rows = 16;
+inline constexpr int block_tokens = 8;
+
 constexpr int threads(const LayerConfig& c) {
-  return threads(c.first);
+  return by_warps(c) ? 32 * c.warps : threads(c.first);
 }
 constexpr int tile_tokens(const LayerConfig& c) {
-  return c.first.tile_n;
+  return by_warps(c) ? block_tokens : c.first.tile_n;
+}
+/// Warps that count at an expert's flag, of an item of the first product.
+constexpr int counting_warps(const LayerConfig& c) {
+  return by_warps(c) ? c.warps : consumer_warps(c.first);
+}
+/// K of a unit of a block, and its bytes with scales, where warps multiply by themselves.
+constexpr int unit_k(const LayerConfig& c) {
+  return packed_a(c.first) ? packed::kTileK : 32;
+}
+constexpr int unit_bytes(const LayerConfig& c) {
+  return packed_a(c.first) ? block_rows * packed::kTileK / 2 + 128 : block_rows * 32 * 2;
+}
+/// Rows of weights of a tile of either product, as items are counted.
+constexpr int weight_rows(const LayerConfig& c, bool second) {
+  return by_warps(c) ? block_rows : result_rows(second ? c.second : c.first);
 }
 
 /// Registers of a thread that loads, and of one that multiplies. Decoding weights takes most;
@@ -56,6 +81,9 @@ constexpr bool moves_registers(const LayerConfig& c) {
 /// Who must know the next item: the producer, the warps that copy tokens, all consumer warps, and
 /// who draws. One answer: who draws ahead takes what others would begin sooner.
 constexpr pipeline::TileRingShape tile_ring_shape(const LayerConfig& c) {
+  // Each reads ahead, too: it may wait for the next number before it has read its own, so there is
+  // room for both.
+  if (by_warps(c)) return {2, 2 * c.warps};
   return {1, 2 + row_warps + consumer_warps(c.first)};
 }
 
@@ -80,9 +108,41 @@ constexpr LayerMap layer_map(const LayerConfig& c) {
   return map;
 }
 
-constexpr bool fits_smem(const LayerConfig& c) {
-  return c.first.ctas_per_sm * (layer_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
+/// The same where warps multiply by themselves: each has stages of two units. Sums are those of
+/// both products in turn, and what the sort needs meanwhile lies there.
+struct WarpLayerMap {
+  static constexpr int sum_bytes = 4 * SlotTiles<1>::most_slots * block_rows;
+  int stages = 0;
+  int sums = 0;
+  int numbers = 0;
+  int first = 0;
+  int tables = 0;
+  int bytes = 0;
+};
+constexpr WarpLayerMap warp_layer_map(const LayerConfig& c) {
+  WarpLayerMap map;
+  map.sums = c.warps * c.first.stages * 2 * unit_bytes(c);
+  map.numbers = map.sums + WarpLayerMap::sum_bytes;
+  map.first = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
+  map.tables = map.first + 16;
+  map.bytes = map.tables + SlotTiles<1>::bytes;
+  return map;
 }
+constexpr int shared_bytes(const LayerConfig& c) {
+  return by_warps(c) ? warp_layer_map(c).bytes : layer_map(c).bytes;
+}
+
+constexpr bool fits_smem(const LayerConfig& c) {
+  return c.first.ctas_per_sm * (shared_bytes(c) + reserved_smem_bytes) <= sm_smem_bytes;
+}
+
+/// Weights of 16 bits in global memory, K-major: bytes from row to row, and from expert to expert.
+struct LayerWeights {
+  const std::byte* data = nullptr;
+  std::int64_t pitch = 0;
+  std::int64_t expert = 0;
+  int rows = 0;  ///< of one matrix, gates and ups together
+};
 
 /// What a launch takes.
 struct LayerParams {
@@ -121,6 +181,49 @@ struct LayerParams {
   }
 };
 
+/// A product as warps take it that multiply by themselves. Units are those of K.
+struct WarpProduct {
+  LayerWeights weights;
+  PackedParams packed;
+  TokenParams tokens;
+  GateParams gate;
+  Vector scales;  ///< of rows of weights
+  Vector biases;
+  float alpha = 1;
+  const float* factors[2] = {};  ///< of all sums of an expert, from one to the next so many floats
+  int factor_strides[2] = {};
+  int k_units = 0;
+  int share = 0;  ///< units of a warp's share of a block
+};
+
+/// What a launch takes where warps multiply by themselves. (Not more: each line of the constant
+/// bank that is read first costs all warps some 100 ns.)
+struct WarpLayerParams {
+  WarpProduct first;
+  WarpProduct second;
+  SlotTilesParams slots;
+  ActivationParams activation;
+  void* inner = nullptr;  ///< rows between the products
+  std::int64_t inner_pitch = 0;
+  int inner_columns = 0;
+  tile::Divisor first_items;  ///< of a tile of tokens: blocks of the first product
+  tile::Divisor by_parts;     ///< shares of the K of a block of the second product
+  int second_items = 0;
+  SumSlotsParams sum;  ///< its rows are in shared memory
+  const unsigned char* bias = nullptr;
+  std::int64_t bias_pitch = 0;
+  bool bias_is_wide = true;
+  /// All 0 between launches: the number that is drawn next; items of the second product that wait
+  /// for nobody any more; for each expert how often warps have counted its rows.
+  std::uint32_t* flags = nullptr;
+
+  static constexpr int done_at = 8;
+  [[nodiscard]] constexpr std::uint32_t* done_flag() const { return flags + done_at; }
+  [[nodiscard]] constexpr std::uint32_t* expert_flag(int expert) const {
+    return flags + LayerParams::experts_at + expert * LayerParams::expert_step;
+  }
+};
+
 /// A kernel, by its name.
 struct LayerRow {
   LayerConfig config;
@@ -142,9 +245,24 @@ constexpr LayerConfig layer(GemmConfig plain) {
   return of(stages);
 }
 
+/// The same by so many warps, which multiply by themselves.
+constexpr LayerConfig by_warps(int warps, GemmConfig plain) {
+  plain = warp_scan(consumers(1, plain));
+  const auto of = [&](int stages) {
+    plain.stages = stages;
+    return LayerConfig{by_index(gated(plain)), to(DType::f32, by_index(plain)), warps};
+  };
+  int stages = 1;
+  while (fits_smem(of(stages + 1))) ++stages;
+  return of(stages);
+}
+
 /// Those that there are. A plan looks for one of its types, with tiles of as many tokens as an
 /// expert has.
 inline constexpr auto layer_rows = std::to_array<LayerRow>({
+    {by_warps(8, two_ctas(swap_ab(bf16(128, 8)))), "layer_bf16_w8"},
+    {by_warps(8, two_ctas(fp4_bf16(128, 16))), "layer_e2m1xbf16_w8"},
+    {by_warps(8, two_ctas(exact(s4_bf16(128, 16)))), "layer_s4xbf16_w8"},
     {layer(swap_ab(bf16(128, 8))), "layer_bf16_128x8"},
     {layer(swap_ab(bf16(128, 16))), "layer_bf16_128x16"},
     {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
@@ -160,6 +278,15 @@ inline constexpr int layer_count = static_cast<int>(hopper::layer_rows.size());
 
 /// What cannot be such a kernel: why, as a sentence; null when it can.
 constexpr const char* config_fault(const LayerConfig& c) {
+  if (by_warps(c)) {
+    if (32 * c.warps != SlotTiles<1>::threads || c.first.stages < 3 ||
+        WarpLayerMap::sum_bytes < SlotTiles<1>::scratch_bytes ||
+        WarpLayerMap::sum_bytes < 4 * c.warps * 4 * block_rows * block_tokens) {
+      return "eight warps that multiply by themselves have stages of their own, and sums of two "
+             "items";
+    }
+    return fits_smem(c) ? nullptr : "the stages do not fit into shared memory";
+  }
   if (const char* fault = config_fault(c.first)) return fault;
   if (const char* fault = config_fault(c.second)) return fault;
   if (!is_swapped(c.first) || threads(c.first) != SlotTiles<1>::threads ||
@@ -183,17 +310,21 @@ struct LayerInstance {
   static constexpr std::string_view name = hopper::layer_rows[row].name;
 };
 // So that symbols and profilers show the names.
-struct layer_bf16_128x8 : LayerInstance<0> {};
-struct layer_bf16_128x16 : LayerInstance<1> {};
-struct layer_bf16_128x32 : LayerInstance<2> {};
-struct layer_e2m1xbf16_128x16 : LayerInstance<3> {};
-struct layer_s4xbf16_128x16 : LayerInstance<4> {};
-struct layer_e4m3_128x8_bs : LayerInstance<5> {};
-struct layer_e4m3_128x16_bs : LayerInstance<6> {};
+struct layer_bf16_w8 : LayerInstance<0> {};
+struct layer_e2m1xbf16_w8 : LayerInstance<1> {};
+struct layer_s4xbf16_w8 : LayerInstance<2> {};
+struct layer_bf16_128x8 : LayerInstance<3> {};
+struct layer_bf16_128x16 : LayerInstance<4> {};
+struct layer_bf16_128x32 : LayerInstance<5> {};
+struct layer_e2m1xbf16_128x16 : LayerInstance<6> {};
+struct layer_s4xbf16_128x16 : LayerInstance<7> {};
+struct layer_e4m3_128x8_bs : LayerInstance<8> {};
+struct layer_e4m3_128x16_bs : LayerInstance<9> {};
 /// All of them.
 using LayerInstances =
-    Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32, layer_e2m1xbf16_128x16,
-              layer_s4xbf16_128x16, layer_e4m3_128x8_bs, layer_e4m3_128x16_bs>;
-static_assert(layer_count == 7);
+    Instances<layer_bf16_w8, layer_e2m1xbf16_w8, layer_s4xbf16_w8, layer_bf16_128x8,
+              layer_bf16_128x16, layer_bf16_128x32, layer_e2m1xbf16_128x16, layer_s4xbf16_128x16,
+              layer_e4m3_128x8_bs, layer_e4m3_128x16_bs>;
+static_assert(layer_count == 10);
 
 }  // namespace warpwright::kernel

@@ -76,9 +76,18 @@ class SlotTiles {
 
   WW_DEVICE SlotTiles(const SlotTilesParams& p, isa::SharedAddress tables) : p_(p), at_(tables) {}
 
-  /// All threads of the CTA, which sort. `scratch` may become something else then.
+  /// All threads of the CTA, which sort; with `few_by_warp` up to 32 slots by one warp, which is
+  /// faster and more code. `scratch` may become something else then.
+  template <bool few_by_warp = false>
   WW_DEVICE void fill(const isa::Prerequisites& ready, isa::SharedAddress scratch) const {
     const int thread = isa::thread_index();
+    if constexpr (few_by_warp) {
+      if (p_.count() <= 32) {
+        if (thread < 32) fill_by_warp(ready);
+        isa::sync_threads(threads);
+        return;
+      }
+    }
     const Scratch s{scratch};
     const int key = key_of(ready, thread);
     const float weight = weight_of(ready, thread);
@@ -188,6 +197,72 @@ class SlotTiles {
     return float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + slot - token * p_.top_k);
   }
 
+  /// A warp, of which each lane has a slot: the same by shuffles.
+  WW_DEVICE void fill_by_warp(const isa::Prerequisites& ready) const {
+    const int lane = isa::lane_index();
+    const int key = key_of(ready, lane);
+    const float weight = weight_of(ready, lane);
+    const bool is_here = key < p_.experts;
+    const std::uint32_t strange = isa::ballot(key == p_.experts);
+    if (isa::cta_index() == 0 && lane == 0 && p_.status != nullptr) {
+      isa::GlobalView<std::uint32_t>{p_.status}.store(0, strange != 0 ? 1U : 0U);
+    }
+    // Slots of smaller words, rows of the same expert, and tiles of smaller experts.
+    const std::uint32_t word = word_of(key, lane);
+    int row = 0;
+    int group_rows = 0;
+    int before = 0;
+    WW_NO_UNROLL
+    for (int j = 0; j < p_.count(); ++j) {
+      const std::uint32_t other = isa::shuffle(word, j);
+      const bool same = expert_of_word(other) == key;
+      row += other < word ? 1 : 0;
+      group_rows += same ? 1 : 0;
+      before += same && other < word ? 1 : 0;
+    }
+    const int group_tiles = (group_rows + tokens - 1) / tokens;
+    const bool begins = is_here && before == 0;
+    int tile = 0;
+    int all_tiles = 0;
+    int kept = 0;   // rows of the lane's token, where the lane is one
+    int place = 0;  // of the lane's row among those of its token
+    const int token = p_.by_top_k.quotient(lane);
+    const std::uint32_t word_if_begins = begins ? word : 0xffffffffU;
+    WW_NO_UNROLL
+    for (int j = 0; j < p_.count(); ++j) {
+      const std::uint32_t other = isa::shuffle(word_if_begins, j);
+      const int tiles =
+          static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(begins ? group_tiles : 0), j));
+      const int other_row =
+          static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(is_here ? row : 0x7fffffff), j));
+      tile += other < word ? tiles : 0;
+      all_tiles += tiles;
+      const int other_token = p_.by_top_k.quotient(j);
+      place += other_token == token && other_row < row ? 1 : 0;
+      kept += other_token == lane && other_row != 0x7fffffff ? 1 : 0;
+    }
+    if (lane < p_.tokens) view(kept_at).store(lane, kept);
+    if (lane == 0) view(count_at).store(0, all_tiles);
+    if (!is_here) return;
+    view(tokens_at).store(row, token);
+    ordered().store(token * p_.top_k + place,
+                    {{static_cast<std::uint32_t>(row) | static_cast<std::uint32_t>(key) << 16,
+                      isa::float_bits(weight)}});
+    if (!begins) return;
+    WW_NO_UNROLL
+    for (int i = 0; i < group_tiles; ++i) {
+      store_entry(tile + i, {key, row, row + group_rows, tile, group_tiles});
+    }
+  }
+
+  WW_DEVICE void store_entry(int tile, const ExpertTiles& e) const {
+    const auto word = [](int low, int high, int by) {
+      return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << by;
+    };
+    entries().store(tile, {{word(e.expert, e.tiles, 16),
+                            word(e.first_row, e.end_row, 10) | word(0, e.first_tile, 20)}});
+  }
+
   /// Puts a slot that is here where it belongs.
   WW_DEVICE void place(const Scratch& s, int slot, std::uint32_t word) const {
     const isa::SharedView<isa::Words<4>> all{s.words().address};
@@ -233,11 +308,8 @@ class SlotTiles {
     isa::sync_threads(threads);
     const int tile = s.before(Scratch::starts, row);
     if (starts) {
-      const auto word = [](int low, int high, int by) {
-        return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << by;
-      };
-      entries().store(tile, {{word(expert, (end - first + tokens - 1) / tokens, 16),
-                              word(first, end, 10) | word(0, tile - (row - first) / tokens, 20)}});
+      store_entry(tile, {expert, first, end, tile - (row - first) / tokens,
+                         (end - first + tokens - 1) / tokens});
     }
     if (row == 0) view(count_at).store(0, s.before(Scratch::starts, threads));
     isa::sync_threads(threads);

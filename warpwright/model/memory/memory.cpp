@@ -404,7 +404,7 @@ std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask
   return wait_for_word(flag, value, mask, false, "flag_wait", site);
 }
 
-std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site site) {
+std::uint32_t act::flag_count(void* flag, std::uint32_t by, Counted how, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(m.costs().atomic);
@@ -414,10 +414,12 @@ std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site s
   std::uint32_t before = 0;
   if (m.order) {
     m.order->atomic_global(m.current(), at, sizeof before, site);
-    if (ordered) {
+    if (how == Counted::in_order) {
       // What is acquired here is released with the rest: who counts next knows all before.
       m.order->flag_waited(m.current(), f.order);
       m.order->flag_set(m.current(), f.order);
+    } else if (how == Counted::released) {
+      m.order->flag_added(m.current(), f.order);
     }
   }
   std::memcpy(&before, m.bytes_at(at), sizeof before);

@@ -144,6 +144,8 @@ class Order {
   void meets(Thread& by, MeetingOrder& meeting);
   void met(MeetingOrder& meeting, std::span<Thread* const> waiting);
   void flag_set(Thread& by, FlagOrder& flag);
+  /// The same of one that adds: what others have told stays.
+  void flag_added(Thread& by, FlagOrder& flag);
   void flag_waited(Thread& by, const FlagOrder& flag);
   void cluster_arrives(Thread& by, bool release, Site site);
   void cluster_completed(Cluster& cluster);

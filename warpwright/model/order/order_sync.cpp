@@ -410,6 +410,14 @@ void Order::flag_set(Thread& by, FlagOrder& flag) {
   tick(by);
 }
 
+void Order::flag_added(Thread& by, FlagOrder& flag) {
+  const FlagOrder before = flag;
+  flag_set(by, flag);
+  joins_.join(flag.grid, before.grid);
+  joins_.join(flag.far, before.far);
+  if (flag.cluster == before.cluster) joins_.join(flag.passed, before.passed);
+}
+
 void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   joins_.join(by.order.grid, flag.grid);
   joins_.join(by.order.far, flag.far);

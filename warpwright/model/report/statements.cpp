@@ -361,15 +361,23 @@ void flag_set(void* flag, std::uint32_t value, Site site) {
                  [&] { act::flag_set(flag, value, site); });
 }
 
-std::uint32_t flag_count(void* flag, std::uint32_t by, Site site) {
+static std::uint32_t counted(void* flag, std::uint32_t by, act::Counted how, Site site) {
   const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, true);
   if (dropped(broken)) {
     machine().maybe_yield();
     return 0;
   }
-  const bool ordered = !is(broken, Broken::weaken);
-  if (repeated(broken)) act::flag_count(flag, by, ordered, site);
-  return act::flag_count(flag, by, ordered, site);
+  if (is(broken, Broken::weaken)) how = act::Counted::relaxed;
+  if (repeated(broken)) act::flag_count(flag, by, how, site);
+  return act::flag_count(flag, by, how, site);
+}
+
+std::uint32_t flag_count(void* flag, std::uint32_t by, Site site) {
+  return counted(flag, by, act::Counted::in_order, site);
+}
+
+void flag_add(void* flag, std::uint32_t by, Site site) {
+  counted(flag, by, act::Counted::released, site);
 }
 
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {

@@ -53,15 +53,34 @@ bool serves_packed(const kernel::PackedOperands& has, const std::optional<Packed
   return f.zero_points == ZeroPoints::none && (sums == GroupSums::open || sums == GroupSums::exact);
 }
 
+// Are there so few tokens and weights that warps which multiply by themselves are fastest? By what
+// an H200 said of four models (docs/log/moe.md).
+bool suits_warps(const MixtureProblem& p) {
+  constexpr std::int64_t few_slots = 16;
+  constexpr std::int64_t few_weights = std::int64_t{1} << 24;
+  const std::int64_t most = p.is_packed() ? 3 * few_weights : few_weights;
+  return p.is_routed() && p.slots() <= few_slots && p.slots() * p.inner() * p.hidden() <= most;
+}
+// Has the K of both products whole units?
+bool has_units(const MixtureProblem& p, std::int64_t unit) {
+  return p.hidden() % unit == 0 && p.inner() % unit == 0;
+}
+
 // Does it multiply such weights by such tokens?
 bool serves(const LayerConfig& c, const MixtureProblem& p) {
   const bool quantises = kernel::quantises_rows(c);
   if (p.x.dtype != (quantises ? DType::bf16 : kernel::operand_b(c.first).type)) return false;
   if (kernel::packed_a(c.first)) {
     const auto& has = c.first.operands.as<kernel::PackedOperands>();
-    return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2);
+    // Warps by themselves keep scales of up to 16 bits.
+    const auto is_kept = [&](const std::optional<PackedWeights>& form) {
+      return !kernel::by_warps(c) || form->format.scale != DType::f32;
+    };
+    return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2) &&
+           is_kept(p.packed13) && is_kept(p.packed2);
   }
   if (p.is_packed() || p.w13.dtype != kernel::operand_a(c.first).type) return false;
+  if (kernel::by_warps(c) && !has_units(p, kernel::unit_k(c))) return false;
   return quantises ? p.scaling == Scaling::blockwise && !p.has_small_blocks()
                    : p.scaling == Scaling::none;
 }
@@ -121,8 +140,8 @@ double hit_experts(const MixtureProblem& p) {
 
 LayerTiles layer_tiles(const MixtureProblem& p, MixtureWay way) {
   const LayerConfig& c = config_of(way.layer);
-  return {pieces(p.inner(), kernel::result_rows(c.first)),
-          pieces(p.hidden(), kernel::result_rows(c.second)),
+  return {pieces(p.inner(), kernel::weight_rows(c, false)),
+          pieces(p.hidden(), kernel::weight_rows(c, true)),
           std::max<std::int64_t>(1, tile::GroupedTiles::most_token_tiles(p.slots(), p.experts(),
                                                                          kernel::tile_tokens(c)))};
 }
@@ -147,12 +166,28 @@ bool pays_in_one_launch(const MixtureProblem& p, const DeviceFacts& device,
     return p.is_routed() && p.tokens() <= (is_e2m1 ? few_tokens_of_e2m1 : few_tokens);
   }
   if (p.quantises() || p.has_codes()) return false;
+  if (suits_warps(p) && has_units(p, 32)) return true;
   return p.inner() >= long_rows && (p.is_routed() || p.tokens() <= few_tokens);
+}
+
+// Warps that multiply by themselves share the K of a block of the second product so that each has
+// a job.
+static void share_among_warps(const MixtureProblem& p, MixtureWay& way) {
+  const LayerConfig& c = config_of(way.layer);
+  const auto wanted = static_cast<std::int64_t>(c.warps / hit_experts(p));
+  const std::int64_t most =
+      std::min({wanted, Slots::most_slots / std::max<std::int64_t>(p.slots(), 1),
+                pieces(p.inner(), 2 * kernel::unit_k(c))});
+  way.k_parts = static_cast<int>(std::max<std::int64_t>(most, 1));
 }
 
 MixtureWay layer_way(const MixtureProblem& p, const DeviceFacts& device,
                      const MixtureChoices& choices, int layer) {
   MixtureWay way{.by_index = true, .early = choices.early_weights.value_or(true), .layer = layer};
+  if (kernel::by_warps(config_of(layer))) {
+    share_among_warps(p, way);
+    return way;
+  }
   // Where bits are to be those of any number of tokens, they are those of a launch for each step.
   if (choices.batch_invariant) return way;
   // As many parts as give each CTA two items, none of fewer than so many elements of K.
@@ -185,8 +220,11 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
   for (const kernel::LayerRow& row : kernel::hopper::layer_rows) {
     const bool is_wide_enough =
         layer >= 0 && many_tokens(p) <= kernel::tile_tokens(config_of(layer));
-    if (serves(row.config, p) && !is_wide_enough) layer = number;
+    // Warps by themselves add up in another order than the steps.
+    const bool fits = !kernel::by_warps(row.config) || (suits_warps(p) && !choices.batch_invariant);
+    if (fits && serves(row.config, p) && !is_wide_enough) layer = number;
     ++number;
+    if (layer >= 0 && kernel::by_warps(config_of(layer))) break;
   }
   if (layer >= 0 && kernel::quantises_rows(config_of(layer)) && !lies_at_16_bytes(p.x)) {
     return refused(" of tokens whose rows do not begin and end at multiples of 16 bytes; ",
@@ -196,7 +234,7 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
     const LayerTiles tiles = layer_tiles(p, {.layer = layer});
     const std::int64_t counted =
         tiles.most_tokens *
-        std::max(tiles.first * kernel::consumer_warps(config_of(layer).first), tiles.second);
+        std::max(tiles.first * kernel::counting_warps(config_of(layer)), tiles.second);
     if (counted < kernel::LayerParams::seen) return layer;
     return refused(" of ", p.slots(), " slots, ", p.hidden(), " elements and ", p.inner(),
                    " between the products; ",

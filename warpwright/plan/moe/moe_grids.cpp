@@ -290,6 +290,74 @@ void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
   set_grid<SumSlotsKernel>(out, p, SumSlotsKernel::ctas(p, b.plan.device.sms));
 }
 
+// A product as warps take it that multiply by themselves: its numbers are those of `p`.
+static kernel::WarpProduct warp_product(const kernel::LayerConfig& c, const kernel::GemmParams& p,
+                                        const MatrixView& weights, int parts) {
+  kernel::WarpProduct w;
+  if (!kernel::packed_a(c.first)) {
+    const int bytes = element_bytes(weights.dtype);
+    w.weights = {static_cast<const std::byte*>(weights.data), weights.row_stride * bytes,
+                 weights.batch > 1 ? weights.batch_stride * bytes : 0,
+                 static_cast<int>(weights.rows)};
+  }
+  w.packed = p.operands.packed;
+  w.tokens = p.operands.tokens;
+  w.gate = p.operands.gate;
+  w.scales = p.scales.rows;
+  w.biases = p.output.row_bias;
+  w.alpha = p.output.alpha;
+  w.factors[0] = p.scales.tensor_a;
+  w.factors[1] = p.scales.tensor_b;
+  w.factor_strides[0] = p.scales.tensor_a_stride;
+  w.factor_strides[1] = p.scales.tensor_b_stride;
+  w.k_units = static_cast<int>(pieces(p.operands.k, kernel::unit_k(c)));
+  w.share = static_cast<int>(pieces(w.k_units, parts));
+  return w;
+}
+
+// The parameters of a kernel whose warps multiply by themselves.
+static kernel::WarpLayerParams warp_params(const MixtureBinding& b, const kernel::LayerConfig& c,
+                                           const kernel::LayerParams& all) {
+  const MixtureWay& way = b.plan.way;
+  kernel::WarpLayerParams p;
+  p.first = warp_product(c, all.first, b.o.w13, c.warps);
+  p.second = warp_product(c, all.second, b.o.w2, way.k_parts);
+  p.second.share += p.second.share % 2;  // two units are a stage
+  p.slots = all.slots;
+  p.activation = all.first.output.activation;
+  p.inner = all.first.output.d_data;
+  p.inner_pitch = all.first.output.d_pitch;
+  p.inner_columns = static_cast<int>(b.o.inner());
+  p.first_items = all.first_tiles;
+  p.by_parts = tile::Divisor(way.k_parts);
+  p.second_items = all.second_tiles;
+  p.sum = all.sum;
+  p.bias = all.bias;
+  p.bias_pitch = all.bias_pitch;
+  p.bias_is_wide = all.bias_is_wide;
+  p.flags = all.flags;
+  return p;
+}
+
+// The grid of a layer in one launch.
+static void set_layer_grid(const MixtureBinding& b, const kernel::LayerConfig& c,
+                           const kernel::LayerParams& p, Grid& grid) {
+  const LayerTiles tiles = layer_tiles(b.plan.problem, b.plan.way);
+  const std::int64_t items =
+      kernel::by_warps(c) ? tiles.most_tokens * tiles.first + tiles.second
+                          : tiles.most_tokens * (tiles.first + b.plan.way.k_parts * tiles.second);
+  grid.ctas = static_cast<int>(std::min<std::int64_t>(c.first.ctas_per_sm * b.sms(), items));
+  grid.in_clusters = true;  // of one CTA: numbers of items are stored there by st.async
+  grid.threads = kernel::threads(c);
+  grid.registers = kernel::launch_registers(c.first);
+  grid.shared_bytes = kernel::shared_bytes(c);
+  if (kernel::by_warps(c)) {
+    grid.set_params(warp_params(b, c, p));
+  } else {
+    grid.set_params(p);
+  }
+}
+
 void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
   const kernel::LayerConfig& c =
       kernel::hopper::layer_rows[static_cast<std::size_t>(b.plan.way.layer)].config;
@@ -338,14 +406,7 @@ void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
   p.k_parts = way.k_parts;
   p.part_k_tiles = static_cast<int>(pieces(p.second.walk.k_tiles, way.k_parts));
   p.flags = b.at<std::uint32_t>(Part::flags);
-  Grid& grid = out.grids.grids[0];
-  const std::int64_t items = tiles.most_tokens * (tiles.first + way.k_parts * tiles.second);
-  grid.ctas = static_cast<int>(std::min<std::int64_t>(c.first.ctas_per_sm * b.sms(), items));
-  grid.in_clusters = true;  // of one CTA: numbers of items are stored there by st.async
-  grid.threads = kernel::threads(c);
-  grid.registers = kernel::launch_registers(c.first);
-  grid.shared_bytes = kernel::layer_map(c).bytes;
-  grid.set_params(p);
+  set_layer_grid(b, c, p, out.grids.grids[0]);
 }
 
 void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,

@@ -54,12 +54,17 @@ struct StepTable {
       .kernel = kernel::hopper::layer_rows[number].name,
       .there = [](const P& p) { return p.way.layer == number; },
       .reads = {x, topk_ids, topk_weights, shared_output},
-      .writes = {flags, status, inner, partials, d},
+      .writes = kernel::by_warps(kernel::hopper::layer_rows[number].config)
+                    ? PartSet{flags, status, inner, d}
+                    : PartSet{flags, status, inner, partials, d},
       .bind = bind_layer,
       .whole = true,
-      .says =
-          "one launch does all of it: each CTA sorts the slots for itself, and draws tiles of "
-          "either product; who completes a token's columns adds them up",
+      .says = kernel::by_warps(kernel::hopper::layer_rows[number].config)
+                  ? "one launch does all of it: each CTA sorts the slots for itself, and draws "
+                    "blocks of either product; its warps multiply by themselves, and add up the "
+                    "columns of the second"
+                  : "one launch does all of it: each CTA sorts the slots for itself, and draws "
+                    "tiles of either product; who completes a token's columns adds them up",
       .code = {kernel::hopper::layer_rows[number].name.data(), "SlotTiles", "TicketScheduler"}};
   // clang-format off
   static constexpr StepRow table[] = {
@@ -158,10 +163,10 @@ struct StepTable {
        .code = {"SumSlotsKernel", "SlotAdder"}},
 
       layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>, layer_row<5>,
-      layer_row<6>,
+      layer_row<6>, layer_row<7>, layer_row<8>, layer_row<9>,
   };
   // clang-format on
-  static_assert(kernel::layer_count == 7);
+  static_assert(kernel::layer_count == 10);
 };
 
 }  // namespace
