@@ -54,11 +54,12 @@ constexpr int counting_warps(const LayerConfig& c) {
   return by_warps(c) ? c.warps : consumer_warps(c.first);
 }
 /// K of a unit of a block, and its bytes with scales, where warps multiply by themselves.
+inline constexpr int plain_unit_k = 32;  ///< of weights of 16 bits
 constexpr int unit_k(const LayerConfig& c) {
-  return packed_a(c.first) ? packed::kTileK : 32;
+  return packed_a(c.first) ? packed::kTileK : plain_unit_k;
 }
 constexpr int unit_bytes(const LayerConfig& c) {
-  return packed_a(c.first) ? block_rows * packed::kTileK / 2 + 128 : block_rows * 32 * 2;
+  return packed_a(c.first) ? block_rows * packed::kTileK / 2 + 128 : block_rows * plain_unit_k * 2;
 }
 /// Rows of weights of a tile of either product, as items are counted.
 constexpr int weight_rows(const LayerConfig& c, bool second) {

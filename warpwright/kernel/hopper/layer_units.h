@@ -10,6 +10,8 @@
 //                                the two words of a step are neighbours
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/atom/mma.h"
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/isa/copy_async.h"
@@ -104,7 +106,7 @@ class PlainUnits {
  public:
   static constexpr DType type = operand_a(Tag::config).type;
   static constexpr atom::Mma mma = block_mma(type);
-  static constexpr int step = 32;
+  static constexpr int step = plain_unit_k;
   static constexpr int bytes = block_rows * step * 2;
   static constexpr bool packed = false;
   static constexpr TokenWords first_tokens = TokenWords::pieces;
@@ -330,16 +332,8 @@ class PackedUnits {
   }
 };
 
-template <class Tag, bool is_packed>
-struct ChosenUnits {
-  using Is = PlainUnits<Tag>;
-};
-template <class Tag>
-struct ChosenUnits<Tag, true> {
-  using Is = PackedUnits<Tag>;
-};
 /// The units of a product's weights.
 template <class Tag>
-using UnitsOf = typename ChosenUnits<Tag, packed_a(Tag::config)>::Is;
+using UnitsOf = std::conditional_t<packed_a(Tag::config), PackedUnits<Tag>, PlainUnits<Tag>>;
 
 }  // namespace warpwright::kernel

@@ -23,6 +23,8 @@
 // all experts counts at `done`; who is last there sets all flags back to 0.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/fence.h"
@@ -69,9 +71,6 @@ class WarpLayerKernel {
  private:
   struct First {
     static constexpr GemmConfig config = Tag::config.first;
-  };
-  struct Second {
-    static constexpr GemmConfig config = Tag::config.second;
   };
   using Units = UnitsOf<First>;
   static_assert(Units::bytes == unit_bytes(config) && Units::step == unit_k(config));
@@ -394,23 +393,6 @@ class WarpLayerKernel {
     bool is_second_;
   };
 
-  /// The warp asks L1 for the tokens of a job, a lane a line of 128 bytes, so that units find them
-  /// there. What comes is thrown away.
-  WW_DEVICE static void prefetch(const TokenParams& from, const WarpItem& item, const Job& job) {
-    constexpr int line = 128;
-    constexpr int unit_bytes = 2 * Units::step;
-    const int all = static_cast<int>(from.row_bytes);
-    const int end = job.end * unit_bytes < all ? job.end * unit_bytes : all;
-    WW_NO_UNROLL for (int row = 0; row < item.rows; ++row) {
-      const std::byte* const data = from.data + (item.row + row) * from.pitch_pieces * 16;
-      WW_NO_UNROLL for (int at = job.unit * unit_bytes + isa::lane_index() * line; at < end;
-                        at += 32 * line) {
-        std::uint32_t bits = 0;
-        isa::load_if(true, isa::global_view<const std::uint32_t>(data + at).data, bits);
-      }
-    }
-  }
-
   /// A job, of which a stage has gates and ups of a unit, or two units: the sums of either half.
   WW_DEVICE void multiply(Stream& stream, const Job& job, const Tokens& tokens,
                           BlockSums (&sums)[2]) const {
@@ -493,8 +475,9 @@ class WarpLayerKernel {
            value_at(p.scales, expert, row, 1);
   }
   WW_DEVICE static float value_at(const Vector& v, int batch, int i, float otherwise) {
-    if (v.data == nullptr) return otherwise;
-    return float_at(v.data, v.dtype, batch * v.batch_stride + i * v.stride);
+    std::uint32_t bits = 0;
+    load_element(v, batch, i, true, bits);
+    return element_of(v, bits, otherwise);
   }
 
   /// The first half of the workers, a warp for two tokens each: adds up the shares of an item,
@@ -538,7 +521,6 @@ class WarpLayerKernel {
     for (int turn = 0; find(item, turn, job); ++turn) {
       BlockSums sums[2] = {};
       await_rows(item);
-      prefetch(p_.second.tokens, item, job);
       multiply(stream, job, Tokens(p_.second, own_row(item), true), sums);
       const isa::SharedView<float> to{base_ + smem.sums};
       WW_UNROLL for (int i = 0; i < 4; ++i) {
@@ -595,16 +577,9 @@ class WarpLayerKernel {
   Numbers numbers_;
 };
 
-template <class Tag, bool warps>
-struct ChosenLayer {
-  using Is = LayerKernel<Tag>;
-};
-template <class Tag>
-struct ChosenLayer<Tag, true> {
-  using Is = WarpLayerKernel<Tag>;
-};
 /// The kernel of a configuration.
 template <class Tag>
-using LayerKernelOf = typename ChosenLayer<Tag, by_warps(Tag::config)>::Is;
+using LayerKernelOf =
+    std::conditional_t<by_warps(Tag::config), WarpLayerKernel<Tag>, LayerKernel<Tag>>;
 
 }  // namespace warpwright::kernel

@@ -166,7 +166,7 @@ bool pays_in_one_launch(const MixtureProblem& p, const DeviceFacts& device,
     return p.is_routed() && p.tokens() <= (is_e2m1 ? few_tokens_of_e2m1 : few_tokens);
   }
   if (p.quantises() || p.has_codes()) return false;
-  if (suits_warps(p) && has_units(p, 32)) return true;
+  if (suits_warps(p) && has_units(p, kernel::plain_unit_k)) return true;
   return p.inner() >= long_rows && (p.is_routed() || p.tokens() <= few_tokens);
 }
 
