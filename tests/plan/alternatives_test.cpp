@@ -179,7 +179,9 @@ TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
       // Launches beside them, of which products that ask for weights early save some.
       double saved = 0;
       for (const PlannedStep& step : alone->steps()) saved += step.asks_early ? 3e-6 : 0;
-      EXPECT_GT(alone->cost + saved, alone->first.cost + alone->second.cost);
+      if (alone->launches() > 1) {
+        EXPECT_GT(alone->cost + saved, alone->first.cost + alone->second.cost);
+      }
       EXPECT_GE(alone->cost, chosen->plan.cost);
       EXPECT_TRUE(alone->reason.empty());
       if (i == chosen->index) {

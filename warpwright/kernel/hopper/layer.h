@@ -1,7 +1,7 @@
 // A whole layer of experts in one launch, for few tokens: both products, the gate between them and
 // the sum over top-k. One source for the GPU and the model.
 //
-// A persistent grid, of two CTAs an SM where weights are decoded or rows quantised, else of one.
+// A persistent grid, of two CTAs an SM where weights are decoded, else of one.
 // Its items are tiles: first all of the first product, of all experts that are hit, then all of the
 // second. CTAs draw their numbers (tile/numbers.h). An item waits only for items with smaller
 // numbers, which CTAs that have started hold, and a CTA does its items in the order of their
@@ -14,8 +14,7 @@
 //                                  rows that they meet are there
 //   scheduler              1       one lane: draws items for the CTA, the first before the sort
 //   tokens                 2, 3    rows of tokens, by number, or rows between the products, by
-//                                  cp.async, or quantised (row_quantiser.h). The latter wait for
-//                                  their expert's flag
+//                                  cp.async. The latter wait for their expert's flag
 //   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens. Each warp
 //                                  tells by itself that its rows between the products are there
 //
@@ -42,7 +41,6 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/hopper/layer_config.h"
-#include "warpwright/kernel/hopper/row_quantiser.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/sources.h"
 #include "warpwright/kernel/hopper/tile_sums.h"
@@ -240,36 +238,19 @@ class LayerKernel {
   /// One of the warps that copy rows.
   WW_DEVICE void copy_rows() const {
     const Ring ring(base_ + smem.product.barriers, {});
-    auto rows = [this] {
-      const int warp = warp_ - first_row_warp;
-      if constexpr (quantises_rows(config)) {
-        return RowQuantiser<First>(base_, base_ + smem.rows, warp);
-      } else {
-        return RowCopier<First>(base_, warp);
-      }
-    }();
+    RowCopier<First> rows(base_, warp_ - first_row_warp);
     auto walk = walk_of<pipeline::Reader::warp>();
     pipeline::PipelineState state;
     LayerItem item;
     while (walk.next(item)) {
       const TokenParams& from =
           item.is_second ? p_.second.operands.tokens : p_.first.operands.tokens;
-      // Who reads nothing of an item must not wait: the others may have ended it, and set the flag
-      // back to 0. Who copies rows arrives for every k_tile.
-      bool reads = item.is_second;
-      if constexpr (quantises_rows(config)) reads = reads && rows.reads(item);
-      if (reads) {
+      if (item.is_second) {
         if (isa::lane_index() == 0) await_rows(item);
         isa::sync_warp();
       }
       rows.place(from, item.column, item.end_token,
                  [&](int row) { return item.is_second ? row : slots_.token(row); });
-      if constexpr (quantises_rows(config)) {
-        const int lane = isa::lane_index();
-        rows.weigh(item.is_second ? weight_scale_of<Second>(p_.second, item, lane)
-                                  : weight_scale_of<First>(p_.first, item, lane),
-                   (item.is_second ? p_.second : p_.first).scales.weights.block_stride);
-      }
       rows.run(ring, from, item, state);
     }
     rows.drain();

@@ -29,7 +29,7 @@ struct LayerConfig {
 /// The warp of a layer that draws.
 inline constexpr int ticket_warp = 1;
 
-/// Do rows of 16 bits become e4m3 on their way to a stage? Then rows between the products lie in
+/// Do rows of 16 bits become e4m3 where a launch brings them? Then rows between the products lie in
 /// memory as they come from the gate.
 constexpr bool quantises_rows(const LayerConfig& c) {
   return is_blockwise(c.first);
@@ -38,10 +38,10 @@ constexpr bool quantises_rows(const LayerConfig& c) {
 constexpr bool by_warps(const LayerConfig& c) {
   return c.warps > 0;
 }
-/// Rows of weights of a block, which a warp multiplies, and tokens that meet them: the M and N of
-/// mma.sync.
+/// Rows of weights of a block, which a warp multiplies: the M of mma.sync. Its N has room for twice
+/// as many tokens as those of a tile, which there are few of.
 inline constexpr int block_rows = 16;
-inline constexpr int block_tokens = 8;
+inline constexpr int block_tokens = 4;
 
 constexpr int threads(const LayerConfig& c) {
   return by_warps(c) ? 32 * c.warps : threads(c.first);
@@ -53,24 +53,22 @@ constexpr int tile_tokens(const LayerConfig& c) {
 constexpr int counting_warps(const LayerConfig& c) {
   return by_warps(c) ? c.warps : consumer_warps(c.first);
 }
-/// K of a unit of a block, and its bytes with scales, where warps multiply by themselves.
-inline constexpr int plain_unit_k = 32;  ///< of weights of 16 bits
+/// K of a unit of a block, and its bytes with scales, where warps multiply by themselves: of 64
+/// bytes of a row, or of a packed tile.
 constexpr int unit_k(const LayerConfig& c) {
-  return packed_a(c.first) ? packed::kTileK : plain_unit_k;
+  return packed_a(c.first) ? packed::kTileK : 64 * 8 / operand_bits(c.first);
 }
 constexpr int unit_bytes(const LayerConfig& c) {
-  return packed_a(c.first) ? block_rows * packed::kTileK / 2 + 128 : block_rows * plain_unit_k * 2;
+  return block_rows * 64 + (packed_a(c.first) ? 128 : quantises_rows(c) ? 16 : 0);
 }
 /// Rows of weights of a tile of either product, as items are counted.
 constexpr int weight_rows(const LayerConfig& c, bool second) {
   return by_warps(c) ? block_rows : result_rows(second ? c.second : c.first);
 }
 
-/// Registers of a thread that loads, and of one that multiplies. Decoding weights takes most;
-/// quantising rows takes some of those that load.
+/// Registers of a thread that loads, and of one that multiplies. Decoding weights takes most.
 constexpr int producer_registers(const LayerConfig& c) {
-  if (c.first.ctas_per_sm == 1) return launch_registers(c.first);
-  return quantises_rows(c) ? 104 : 56;
+  return c.first.ctas_per_sm == 1 ? launch_registers(c.first) : 56;
 }
 constexpr int consumer_registers(const LayerConfig& c) {
   return 2 * launch_registers(c.first) - producer_registers(c);
@@ -82,9 +80,7 @@ constexpr bool moves_registers(const LayerConfig& c) {
 /// Who must know the next item: the producer, the warps that copy tokens, all consumer warps, and
 /// who draws. One answer: who draws ahead takes what others would begin sooner.
 constexpr pipeline::TileRingShape tile_ring_shape(const LayerConfig& c) {
-  // Each reads ahead, too: it may wait for the next number before it has read its own, so there is
-  // room for both.
-  if (by_warps(c)) return {2, 2 * c.warps};
+  if (by_warps(c)) return {2, c.warps};
   return {1, 2 + row_warps + consumer_warps(c.first)};
 }
 
@@ -95,7 +91,6 @@ struct LayerMap {
   int numbers = 0;
   int first = 0;  ///< the number that is drawn first
   int tables = 0;
-  int rows = 0;  ///< of each stage before they are quantised, where that is done here
   int bytes = 0;
 };
 constexpr LayerMap layer_map(const LayerConfig& c) {
@@ -104,30 +99,44 @@ constexpr LayerMap layer_map(const LayerConfig& c) {
   map.numbers = (map.product.bytes + 15) / 16 * 16;
   map.first = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
   map.tables = map.first + 16;
-  map.rows = map.tables + SlotTiles<1>::bytes;
-  map.bytes = map.rows + (quantises_rows(c) ? c.first.stages * tile_tokens(c) * 256 : 0);
+  map.bytes = map.tables + SlotTiles<1>::bytes;
   return map;
 }
 
-/// The same where warps multiply by themselves: each has stages of two units. Sums are those of
-/// both products in turn, and what the sort needs meanwhile lies there.
+/// The same where warps multiply by themselves: each has stages of two units. Rows of tokens are
+/// those of all tokens for the first product, then each warp's own for the second; sums are those
+/// of both in turn.
 struct WarpLayerMap {
-  static constexpr int sum_bytes = 4 * SlotTiles<1>::most_slots * block_rows;
+  static constexpr int most_slots = 16;
+  static constexpr int token_bytes = 24 * 1024;  ///< at least
+  static constexpr int sum_rows = 128;  ///< of a block of the second product: slots times parts
+  static constexpr int sum_bytes = 4 * sum_rows * block_rows;
   int stages = 0;
+  int tokens = 0;
   int sums = 0;
   int numbers = 0;
   int first = 0;
   int tables = 0;
   int bytes = 0;
 };
+/// Bytes for tokens. A stage of weights of 16 bits is small enough for one more of them to fit.
+constexpr int token_bytes(const LayerConfig& c) {
+  return WarpLayerMap::token_bytes + (unit_bytes(c) > block_rows * 64 ? 7 * 1024 : 0);
+}
 constexpr WarpLayerMap warp_layer_map(const LayerConfig& c) {
   WarpLayerMap map;
-  map.sums = c.warps * c.first.stages * 2 * unit_bytes(c);
+  map.tokens = c.warps * c.first.stages * 2 * unit_bytes(c);
+  map.sums = map.tokens + token_bytes(c);
   map.numbers = map.sums + WarpLayerMap::sum_bytes;
   map.first = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
   map.tables = map.first + 16;
-  map.bytes = map.tables + SlotTiles<1>::bytes;
+  map.bytes = map.tables + SlotTiles<1, few_slots>::bytes;
   return map;
+}
+/// Bytes from row to row of tokens of `k` elements, of two bytes each there, and a scale of each
+/// 128 behind. Rows begin 64 bytes apart from where all banks are the same: two are read at once.
+constexpr std::int64_t token_row_bytes(std::int64_t k) {
+  return (2 * k + 4 * ((k + 127) / 128) + 127) / 128 * 128 + 64;
 }
 constexpr int shared_bytes(const LayerConfig& c) {
   return by_warps(c) ? warp_layer_map(c).bytes : layer_map(c).bytes;
@@ -142,7 +151,6 @@ struct LayerWeights {
   const std::byte* data = nullptr;
   std::int64_t pitch = 0;
   std::int64_t expert = 0;
-  int rows = 0;  ///< of one matrix, gates and ups together
 };
 
 /// What a launch takes.
@@ -182,14 +190,23 @@ struct LayerParams {
   }
 };
 
+/// From a gate's weights to those of its up, and from its scales to theirs, in floats.
+struct OtherPart {
+  std::int64_t bytes = 0;
+  std::int64_t scales = 0;
+};
+
 /// A product as warps take it that multiply by themselves. Units are those of K.
 struct WarpProduct {
   LayerWeights weights;
+  std::int64_t eight_rows = 0;  ///< bytes, from a gate, or row, to the eighth behind
+  OtherPart ups;
   PackedParams packed;
   TokenParams tokens;
   GateParams gate;
   Vector scales;  ///< of rows of weights
   Vector biases;
+  ScaleMatrix block_scales;  ///< of weights, in blocks of 128 x 128
   float alpha = 1;
   const float* factors[2] = {};  ///< of all sums of an expert, from one to the next so many floats
   int factor_strides[2] = {};
@@ -210,6 +227,14 @@ struct WarpLayerParams {
   tile::Divisor first_items;  ///< of a tile of tokens: blocks of the first product
   tile::Divisor by_parts;     ///< shares of the K of a block of the second product
   int second_items = 0;
+  int token_pitch = 0;    ///< of all tokens in shared memory: token_row_bytes
+  bool in_place = false;  ///< the result lies where tokens do
+  /// Rows of the second product that a warp brings at a time: units of so many rows of an expert,
+  /// and the bytes from row to row.
+  struct Chunk {
+    int units = 0;
+    int pitch = 0;
+  } chunks[block_tokens];
   SumSlotsParams sum;  ///< its rows are in shared memory
   const unsigned char* bias = nullptr;
   std::int64_t bias_pitch = 0;
@@ -264,13 +289,12 @@ inline constexpr auto layer_rows = std::to_array<LayerRow>({
     {by_warps(8, two_ctas(swap_ab(bf16(128, 8)))), "layer_bf16_w8"},
     {by_warps(8, two_ctas(fp4_bf16(128, 16))), "layer_e2m1xbf16_w8"},
     {by_warps(8, two_ctas(exact(s4_bf16(128, 16)))), "layer_s4xbf16_w8"},
+    {by_warps(8, two_ctas(swap_ab(blockwise(e4m3(128, 8))))), "layer_e4m3_w8_bs"},
     {layer(swap_ab(bf16(128, 8))), "layer_bf16_128x8"},
     {layer(swap_ab(bf16(128, 16))), "layer_bf16_128x16"},
     {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
     {layer(two_ctas(fp4_bf16(128, 16))), "layer_e2m1xbf16_128x16"},
     {layer(two_ctas(exact(s4_bf16(128, 16)))), "layer_s4xbf16_128x16"},
-    {layer(two_ctas(swap_ab(blockwise(e4m3(128, 8))))), "layer_e4m3_128x8_bs"},
-    {layer(two_ctas(swap_ab(blockwise(e4m3(128, 16))))), "layer_e4m3_128x16_bs"},
 });
 
 }  // namespace hopper
@@ -280,11 +304,10 @@ inline constexpr int layer_count = static_cast<int>(hopper::layer_rows.size());
 /// What cannot be such a kernel: why, as a sentence; null when it can.
 constexpr const char* config_fault(const LayerConfig& c) {
   if (by_warps(c)) {
-    if (32 * c.warps != SlotTiles<1>::threads || c.first.stages < 3 ||
-        WarpLayerMap::sum_bytes < SlotTiles<1>::scratch_bytes ||
-        WarpLayerMap::sum_bytes < 4 * c.warps * 4 * block_rows * block_tokens) {
-      return "eight warps that multiply by themselves have stages of their own, and sums of two "
-             "items";
+    if (c.warps < 2 || c.first.stages < 3 || WarpLayerMap::most_slots > few_slots ||
+        WarpLayerMap::sum_bytes < 4 * c.warps * 4 * block_rows * block_tokens ||
+        WarpLayerMap::sum_rows < WarpLayerMap::most_slots * c.warps) {
+      return "warps that multiply by themselves have stages of their own, and sums of two items";
     }
     return fits_smem(c) ? nullptr : "the stages do not fit into shared memory";
   }
@@ -297,9 +320,6 @@ constexpr const char* config_fault(const LayerConfig& c) {
   }
   if (epilogue_bytes(c.first) < SlotTiles<1>::scratch_bytes) {
     return "slots are sorted in the epilogue's buffers";
-  }
-  if (is_blockwise(c.first) && smem_map(c.first).scales != layer_map(c).product.scales) {
-    return "both products of a layer find the scales of a stage in the same place";
   }
   return fits_smem(c) ? nullptr : "the stages do not fit into shared memory";
 }
@@ -314,18 +334,16 @@ struct LayerInstance {
 struct layer_bf16_w8 : LayerInstance<0> {};
 struct layer_e2m1xbf16_w8 : LayerInstance<1> {};
 struct layer_s4xbf16_w8 : LayerInstance<2> {};
-struct layer_bf16_128x8 : LayerInstance<3> {};
-struct layer_bf16_128x16 : LayerInstance<4> {};
-struct layer_bf16_128x32 : LayerInstance<5> {};
-struct layer_e2m1xbf16_128x16 : LayerInstance<6> {};
-struct layer_s4xbf16_128x16 : LayerInstance<7> {};
-struct layer_e4m3_128x8_bs : LayerInstance<8> {};
-struct layer_e4m3_128x16_bs : LayerInstance<9> {};
+struct layer_e4m3_w8_bs : LayerInstance<3> {};
+struct layer_bf16_128x8 : LayerInstance<4> {};
+struct layer_bf16_128x16 : LayerInstance<5> {};
+struct layer_bf16_128x32 : LayerInstance<6> {};
+struct layer_e2m1xbf16_128x16 : LayerInstance<7> {};
+struct layer_s4xbf16_128x16 : LayerInstance<8> {};
 /// All of them.
-using LayerInstances =
-    Instances<layer_bf16_w8, layer_e2m1xbf16_w8, layer_s4xbf16_w8, layer_bf16_128x8,
-              layer_bf16_128x16, layer_bf16_128x32, layer_e2m1xbf16_128x16, layer_s4xbf16_128x16,
-              layer_e4m3_128x8_bs, layer_e4m3_128x16_bs>;
-static_assert(layer_count == 10);
+using LayerInstances = Instances<layer_bf16_w8, layer_e2m1xbf16_w8, layer_s4xbf16_w8,
+                                 layer_e4m3_w8_bs, layer_bf16_128x8, layer_bf16_128x16,
+                                 layer_bf16_128x32, layer_e2m1xbf16_128x16, layer_s4xbf16_128x16>;
+static_assert(layer_count == 9);
 
 }  // namespace warpwright::kernel

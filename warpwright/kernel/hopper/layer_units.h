@@ -1,13 +1,16 @@
 // What a warp of a layer in one launch multiplies at a time: 16 rows of weights, a *block*, by a
 // few elements of K, a *unit*. Each lane copies to shared memory what it will multiply itself, by
-// cp.async, and makes of it the registers of mma.sync.m16n8k16.
+// cp.async, and makes of it the registers of mma.sync.m16n8k16. Tokens lie in shared memory, too,
+// as elements of 16 bits (staged_rows.h): a lane's words of a unit in pieces of 16 bytes, those
+// of four lanes side by side.
 //
-//   weights        K of a unit   a lane's tokens
-//   16 bits        32            16 bytes: lanes of four have neighbours, so K is multiplied in
-//                                another order than it lies, the same of both operands
+//   weights        K of a unit   which elements a lane multiplies
+//   16 bits        32            neighbours, so K is multiplied in another order than it lies, the
+//                                same of both operands
+//   e4m3, in       64            likewise. Both operands become f16, which is exact; the sums of a
+//   blocks                       unit meet the scales of weights and token
 //   packed, of     128           words of two elements as the instruction takes them: the packed
-//   4 bits                       form has that order. Rows between the products are written so that
-//                                the two words of a step are neighbours
+//   4 bits                       form has that order
 #pragma once
 
 #include <type_traits>
@@ -28,7 +31,7 @@ namespace warpwright::kernel {
 
 /// The instruction for operands of a type.
 constexpr atom::Mma block_mma(DType type) {
-  return {.m = block_rows, .n = block_tokens, .k = 16, .a = type, .b = type};
+  return {.m = block_rows, .n = 2 * block_tokens, .k = 16, .a = type, .b = type};
 }
 
 /// A lane's sums of a block: of its row, and of the eighth below, for two tokens each.
@@ -37,131 +40,156 @@ using BlockSums = float[4];
 /// What the rows of a block are multiplied by at the end, besides alpha: of a lane's two rows.
 using BlockFactors = isa::Pair;
 
-/// Elements of K of a row of tokens, as lanes hold them.
-enum class TokenWords : std::uint8_t {
-  pieces,  ///< 16 bytes that are neighbours
-  words,   ///< the words of each step of 16 where they lie
-  pairs,   ///< both words of a step are neighbours
+/// Where a lane finds its tokens: the row whose words it multiplies, and where rows have scales
+/// those of the two tokens whose sums it has.
+struct TokenPlace {
+  isa::SharedAddress row;
+  isa::SharedAddress scales[2];
 };
 
-/// A lane's row of tokens, of so many bytes: of whole units, or `may_end` within one.
-template <TokenWords layout, int step, bool may_end>
-class TokenRow {
- public:
-  static constexpr int count = step / 8;  ///< words of a unit
-
-  WW_DEVICE TokenRow(const std::byte* row, int bytes) : row_(row), bytes_(bytes) {}
-
-  /// Asks for those of a unit. Behind the row they are others, which nothing waits for here.
-  WW_DEVICE void load(int unit, std::uint32_t (&to)[count]) const {
-    const std::byte* const own = row_ + place(0);
-    const int first = unit * (2 * step);
-    if constexpr (may_end) {
-      if (first + 2 * step > bytes_) {
-        WW_UNROLL for (int i = 0; i < count / each; ++i) {
-          const int at = first + i * (16 * each);
-          load_piece(own + (at + place(0) < bytes_ ? at : 0), i, to);
-        }
-        return;
-      }
-    }
-    WW_UNROLL for (int i = 0; i < count / each; ++i) {
-      load_piece(own + first + i * (16 * each), i, to);
-    }
-  }
-  /// Makes those behind the row 0.
-  WW_DEVICE void cut(int unit, std::uint32_t (&words)[count]) const {
-    if constexpr (may_end) {
-      if ((unit + 1) * (2 * step) <= bytes_) return;
-      WW_UNROLL for (int i = 0; i < count; ++i) {
-        if (unit * (2 * step) + place(i / each) >= bytes_) words[i] = 0;
-      }
-    }
-  }
-
- private:
-  /// Words that are neighbours: a piece is of 32 elements, a pair of words of 16, a word of 8.
-  static constexpr int each = layout == TokenWords::pieces  ? 4
-                              : layout == TokenWords::pairs ? 2
-                                                            : 1;
-  WW_DEVICE static void load_piece(const std::byte* from, int i, std::uint32_t (&to)[count]) {
-    const isa::Words<each> words = isa::global_view<const isa::Words<each>>(from).load();
-    WW_UNROLL for (int j = 0; j < each; ++j) to[i * each + j] = words.word[j];
-  }
-  WW_DEVICE static int place(int i) { return i * (16 * each) + isa::lane_index() % 4 * (4 * each); }
-
-  const std::byte* row_;
-  int bytes_;
-};
-
-/// Where element `i` of a row between the products goes, for TokenWords::pairs.
-constexpr int place_in_pairs(int i) {
-  const int word = i % 16 / 2;
-  return i / 16 * 16 + (word % 4 * 2 + word / 4) * 2 + i % 2;
+/// Words of a lane's tokens that lie side by side: of 32 elements of K.
+WW_DEVICE isa::Words<4> token_words(const TokenPlace& at, int first_k) {
+  return isa::SharedView<isa::Words<4>>{
+      at.row + static_cast<isa::SharedAddress>(2 * first_k + isa::lane_index() % 4 * 16)}
+      .load();
 }
 
-/// Weights of 16 bits as they lie. Rows have whole units.
+/// The sums of both units of a stage.
+using StageSums = BlockSums[2];
+
+/// Weights as they lie, of 64 bytes of a row: of 16 bits, or e4m3 in blocks of 128 x 128 for tokens
+/// that are quantised. Rows have whole units.
 template <class Tag>
-class PlainUnits {
+class RowUnits {
  public:
-  static constexpr DType type = operand_a(Tag::config).type;
+  static constexpr bool quantises = is_blockwise(Tag::config);
+  static constexpr DType type = quantises ? DType::f16 : operand_a(Tag::config).type;
   static constexpr atom::Mma mma = block_mma(type);
-  static constexpr int step = plain_unit_k;
-  static constexpr int bytes = block_rows * step * 2;
-  static constexpr bool packed = false;
-  static constexpr TokenWords first_tokens = TokenWords::pieces;
-  static constexpr TokenWords second_tokens = TokenWords::pieces;
-  static constexpr int words = step / 8;
+  static constexpr int row_bytes = 64;
+  static constexpr int step = row_bytes * 8 / operand_bits(Tag::config);
+  static constexpr int code_bytes = block_rows * row_bytes;
+  static constexpr int bytes = code_bytes + (quantises ? 16 : 0);
+  static constexpr bool shares_scales = quantises;  ///< else a lane reads only what it has copied
 
-  /// What a launch says of the weights of a product; are registers left to keep it?
-  static constexpr bool keeps_form = true;
-  struct Form {};
-  WW_DEVICE static Form form(const WarpProduct& /*p*/) { return {}; }
-
-  /// Where this lane's pieces of a block begin.
-  struct Block {
-    const std::byte* rows[2];
+  /// What a launch says of the weights of a product.
+  struct Form {
+    std::int64_t eight_rows;  ///< bytes, from a row of a block to the eighth below
+    std::int64_t scale_step;  ///< floats, from a scale to the next along K
+    OtherPart ups;
   };
-  WW_DEVICE static Block block(const WarpProduct& p, int expert, int first, int part) {
-    Block b;
-    WW_UNROLL for (int i = 0; i < 2; ++i) {
-      const int row = p.gate.row(first + isa::lane_index() / 4 + 8 * i, part);
-      // Past the last row any will do: what comes of it is not stored.
-      const int within = row < p.weights.rows ? row : p.weights.rows - 1;
-      b.rows[i] = p.weights.data + expert * p.weights.expert + within * p.weights.pitch +
-                  isa::lane_index() % 4 * 16;
-    }
-    return b;
+  WW_DEVICE static Form form(const WarpProduct& p) {
+    return {p.eight_rows, quantises ? p.block_scales.block_stride : 0, p.ups};
   }
 
-  /// Where its scales lie from there: they have none.
-  WW_DEVICE static int scales_at(const Form& /*form*/, int /*number*/) { return 0; }
+  /// From where this lane copies: all rows of a block are there, for there are whole units of them.
+  struct Source {
+    const std::byte* row;
+    const float* scales;
+  };
+  WW_DEVICE static Source source(const WarpProduct& p, int expert, int first) {
+    const int row = p.gate.row(first + isa::lane_index() / 4, 0);
+    Source s{p.weights.data + expert * p.weights.expert + row * p.weights.pitch +
+                 isa::lane_index() % 4 * 16,
+             nullptr};
+    if constexpr (quantises) {
+      s.scales = p.block_scales.at(expert, p.gate.row(first, 0) / scale_k, 0);
+    }
+    return s;
+  }
 
-  WW_DEVICE static void copy(const Form& /*form*/, const Block& block, int /*scales_at*/, int unit,
-                             isa::SharedAddress to) {
-    WW_UNROLL for (int i = 0; i < 2; ++i) {
-      isa::copy_async_or_zeros<true>(place(to, i), block.rows[i] + unit * (2 * step), false);
+  /// A stage: a unit of a block, and beside it `other`, or the ups of the same unit.
+  WW_DEVICE static void copy(const Form& form, const Source& source, bool is_ups, int unit,
+                             int other, isa::SharedAddress to) {
+    const std::byte* const from = source.row + unit * row_bytes;
+    const std::byte* const beside = from + (is_ups ? form.ups.bytes : (other - unit) * row_bytes);
+    isa::copy_async_or_zeros<true>(place(to, 0), from, false);
+    isa::copy_async_or_zeros<true>(place(to, 1), from + form.eight_rows, false);
+    isa::copy_async_or_zeros<true>(place(to + bytes, 0), beside, false);
+    isa::copy_async_or_zeros<true>(place(to + bytes, 1), beside + form.eight_rows, false);
+    if constexpr (quantises) {
+      const int lane = isa::lane_index();
+      if (lane > 1) return;
+      const int at = lane == 0 || is_ups ? unit : other;
+      const std::int64_t part = lane == 1 && is_ups ? form.ups.scales : 0;
+      isa::copy_async<4>(to + static_cast<isa::SharedAddress>(lane * bytes + code_bytes),
+                         source.scales + part + at / (scale_k / step) * form.scale_step);
     }
   }
 
+  /// This lane's tokens of both units of a stage: those of 16 bits, or where they are.
+  struct Tokens {
+    TokenPlace from;
+    int units[2];
+    isa::Words<4> words[quantises ? 1 : 2];
+  };
+  WW_DEVICE static Tokens load(const TokenPlace& from, int unit, int other) {
+    Tokens t{from, {unit, other}, {}};
+    if constexpr (!quantises) {
+      WW_UNROLL for (int u = 0; u < 2; ++u) t.words[u] = token_words(from, t.units[u] * step);
+    }
+    return t;
+  }
+
+  /// Both units of a stage.
   WW_DEVICE static void multiply(const Form& /*form*/, isa::SharedAddress from,
-                                 const std::uint32_t (&tokens)[words], BlockSums& sums) {
-    isa::Words<4> rows[2];
-    WW_UNROLL for (int i = 0; i < 2; ++i) {
-      rows[i] = isa::SharedView<isa::Words<4>>{place(from, i)}.load();
+                                 const Tokens& tokens, StageSums& sums) {
+    isa::Words<4> rows[2][2];
+    WW_UNROLL for (int u = 0; u < 2; ++u) {
+      WW_UNROLL for (int i = 0; i < 2; ++i) {
+        rows[u][i] = isa::SharedView<isa::Words<4>>{place(from + u * bytes, i)}.load();
+      }
     }
-    WW_UNROLL for (int i = 0; i < 4; i += 2) {
-      const std::uint32_t a[4] = {rows[0].word[i], rows[1].word[i], rows[0].word[i + 1],
-                                  rows[1].word[i + 1]};
-      const std::uint32_t b[2] = {tokens[i], tokens[i + 1]};
-      isa::mma_sync<mma>(sums, a, b);
+    if constexpr (!quantises) {
+      WW_UNROLL for (int i = 0; i < 4; i += 2) {
+        WW_UNROLL for (int u = 0; u < 2; ++u) {
+          const std::uint32_t a[4] = {rows[u][0].word[i], rows[u][1].word[i],
+                                      rows[u][0].word[i + 1], rows[u][1].word[i + 1]};
+          const std::uint32_t b[2] = {tokens.words[u].word[i], tokens.words[u].word[i + 1]};
+          isa::mma_sync<mma>(sums[u], a, b);
+        }
+      }
+    } else {
+      BlockSums part[2] = {};
+      isa::Words<4> words[2];
+      WW_UNROLL for (int i = 0; i < 4; ++i) {
+        WW_UNROLL for (int u = 0; u < 2; ++u) {
+          if (i % 2 == 0) words[u] = token_words(tokens.from, tokens.units[u] * step + 16 * i);
+          const std::uint32_t low = rows[u][0].word[i];
+          const std::uint32_t high = rows[u][1].word[i];
+          const std::uint32_t a[4] = {halves(low), halves(high), halves(low >> 16),
+                                      halves(high >> 16)};
+          const std::uint32_t b[2] = {words[u].word[i % 2 * 2], words[u].word[i % 2 * 2 + 1]};
+          isa::mma_sync<mma>(part[u], a, b);
+        }
+      }
+      WW_UNROLL for (int u = 0; u < 2; ++u) {
+        const float scale = isa::SharedView<float>{from + u * bytes + code_bytes}.load();
+        WW_UNROLL for (int j = 0; j < 2; ++j) {
+          const isa::SharedView<float> of_token{tokens.from.scales[j]};
+          const float factor = scale * of_token.load(tokens.units[u] / (scale_k / step));
+          WW_UNROLL for (int i = j; i < 4; i += 2) {
+            sums[u][i] = isa::multiply_add(part[u][i], factor, sums[u][i]);
+          }
+        }
+      }
     }
   }
   WW_DEVICE static BlockFactors factors(const Form& /*form*/, isa::SharedAddress /*from*/) {
     return {1, 1};
   }
 
+  /// Stores piece `i` of a row of tokens, of eight elements: where multiply finds them.
+  WW_DEVICE static void put(isa::SharedAddress row, int i, const isa::Words<4>& piece) {
+    const int at = !quantises ? i : i / 8 * 8 + i % 2 * 4 + i % 8 / 2;
+    isa::SharedView<isa::Words<4>>{row}.store(at, piece);
+  }
+
  private:
+  static constexpr int scale_k = 128;  ///< elements of K, and rows, of a block
+
+  WW_DEVICE static std::uint32_t halves(std::uint32_t codes) {
+    return isa::halves_of_bytes(static_cast<std::uint16_t>(codes));
+  }
   WW_DEVICE static isa::SharedAddress place(isa::SharedAddress unit, int i) {
     return unit + static_cast<isa::SharedAddress>(512 * i + 16 * isa::lane_index());
   }
@@ -176,72 +204,78 @@ class PackedUnits {
   static constexpr bool is_float = has_float_codes(Tag::config);
   static constexpr int step = packed::kTileK;
   static constexpr int code_bytes = block_rows * step / 2;
-  static constexpr int pair_bytes = 16;  ///< of the scales of a row and of the eighth below
-  static constexpr int bytes = code_bytes + 8 * pair_bytes;
-  static constexpr bool packed = true;
-  static constexpr TokenWords first_tokens = TokenWords::words;
-  static constexpr TokenWords second_tokens = TokenWords::pairs;
-  static constexpr int words = step / 8;
+  static constexpr int bytes = code_bytes + 128;  ///< with scales of up to 16 bits
+  static constexpr bool quantises = false;
+  static constexpr bool shares_scales = true;
 
-  /// What a launch says of the weights of a product; are registers left to keep it?
-  static constexpr bool keeps_form = is_float;
+  /// What a launch says of the weights of a product.
   struct Form {
     DType scale;
     int group;
     int tile_bytes;
-    int slice_bytes;
+    OtherPart ups;
   };
   WW_DEVICE static Form form(const WarpProduct& p) {
-    return {p.packed.scale, p.packed.group, p.packed.tile_bytes, p.packed.slice_bytes};
+    return {p.packed.scale, p.packed.group, p.packed.tile_bytes, p.ups};
   }
 
-  /// Where this lane's codes of a block begin, in the packed tile of the first k_tile.
-  struct Block {
+  /// From where this lane copies, in the packed tile of the first unit.
+  struct Source {
     const std::byte* codes;
+    int scales_at;  ///< from there on; negative: others bring them
   };
-  WW_DEVICE static Block block(const WarpProduct& p, int expert, int first, int part) {
+  WW_DEVICE static Source source(const WarpProduct& p, int expert, int first) {
     const PackedParams& w = p.packed;
-    const int row = p.gate.row(first, part);
-    const int at = row / packed::kTileRows;
-    const int within = at < w.row_tiles ? at : w.row_tiles - 1;
-    const std::int64_t tile = (std::int64_t{expert} * w.row_tiles + within) * w.k_tiles;
-    return {w.data + tile * w.tile_bytes + packed::lane_begin(0, own_thread(first / block_rows))};
-  }
-  /// Where its scales lie from there. Gates and ups begin with tiles, so this is the same of both.
-  WW_DEVICE static int scales_at(const Form& form, int number) {
-    const int thread = own_thread(number);
-    const int pair = thread / 4;
-    const int in_tile = !is_float ? isa::lane_index() % 4 * form.slice_bytes + 4 * pair
-                                  : (form.scale == DType::ue8m0 ? 8 : 16) * pair;
-    return packed::scales_begin() + in_tile - packed::lane_begin(0, thread);
+    const std::int64_t tile =
+        (std::int64_t{expert} * w.row_tiles + first / packed::kTileRows) * w.k_tiles;
+    // The thread of a warpgroup that has this lane's rows of a block.
+    const int number = first / block_rows % (packed::kTileRows / block_rows);
+    const int begin = packed::lane_begin(0, number * 32 + isa::lane_index());
+    Source s{w.data + tile * w.tile_bytes + begin, -1};
+    // Scales of a block's eight pairs of rows lie side by side, of int4 those of a slice of K.
+    const int lane = isa::lane_index();
+    const int pair_bytes = !is_float ? 4 : w.scale == DType::ue8m0 ? 8 : 16;
+    const int slice = is_float ? 0 : lane / 2;
+    const int piece = is_float ? lane : lane % 2;
+    if (is_float ? lane < pair_bytes / 2 : slice * w.group < step) {
+      s.scales_at = packed::scales_begin() + slice * w.slice_bytes + number * 8 * pair_bytes +
+                    piece * 16 - begin;
+    }
+    return s;
   }
 
-  WW_DEVICE static void copy(const Form& form, const Block& block, int scales_at, int unit,
-                             isa::SharedAddress to) {
-    const std::byte* const from = block.codes + std::int64_t{unit} * form.tile_bytes;
+  /// A stage: a unit of a block, and beside it `other`, or the ups of the same unit.
+  WW_DEVICE static void copy(const Form& form, const Source& source, bool is_ups, int unit,
+                             int other, isa::SharedAddress to) {
+    const std::byte* const from = source.codes + std::int64_t{unit} * form.tile_bytes;
+    const std::byte* const beside =
+        from + (is_ups ? form.ups.bytes : (other - unit) * form.tile_bytes);
     WW_UNROLL for (int half = 0; half < 2; ++half) {
       isa::copy_async_or_zeros<true>(codes(to, half), from + half * packed::kHalfBytes, false);
     }
-    // Four lanes share a pair of rows: one copies its scales, or each those of a slice.
-    const int lane = isa::lane_index();
-    const isa::SharedAddress at = scales_of(to, lane / 4);
-    if constexpr (!is_float) {
-      const int slice = lane % 4;
-      if (slice * form.group >= step) return;
-      isa::copy_async<4>(at + static_cast<isa::SharedAddress>(4 * slice), from + scales_at);
-    } else {
-      if (lane % 4 != 0) return;
-      if (form.scale == DType::ue8m0) {
-        isa::copy_async<8>(at, from + scales_at);
-      } else {
-        isa::copy_async<16>(at, from + scales_at);
-      }
+    WW_UNROLL for (int half = 0; half < 2; ++half) {
+      isa::copy_async_or_zeros<true>(codes(to + bytes, half), beside + half * packed::kHalfBytes,
+                                     false);
     }
+    if (source.scales_at < 0) return;
+    const isa::SharedAddress scales =
+        to + static_cast<isa::SharedAddress>(code_bytes + 16 * isa::lane_index());
+    isa::copy_async<16>(scales, from + source.scales_at);
+    isa::copy_async<16>(scales + bytes, beside + source.scales_at);
   }
 
-  /// All lanes of the warp have waited for their copies, and have met.
-  WW_DEVICE static void multiply(const Form& form, isa::SharedAddress from,
-                                 const std::uint32_t (&tokens)[words], BlockSums& sums) {
+  /// This lane's tokens of both units of a stage: more than there are registers for at once.
+  struct Tokens {
+    TokenPlace from;
+    int units[2];
+  };
+  WW_DEVICE static Tokens load(const TokenPlace& from, int unit, int other) {
+    return {from, {unit, other}};
+  }
+
+  /// Both units of a stage. All lanes of the warp have waited for their copies, and have met.
+  WW_DEVICE static void multiply(const Form& form, isa::SharedAddress from, const Tokens& tokens,
+                                 StageSums& sums) {
     if constexpr (!is_float) {
       by_groups(form, from, tokens, sums);
     } else {
@@ -254,86 +288,100 @@ class PackedUnits {
   WW_DEVICE static BlockFactors factors(const Form& form, isa::SharedAddress from) {
     if constexpr (!is_float) return {0x1p-9F, 0x1p-9F};
     if (form.scale != DType::ue8m0) return {128, 128};
-    const isa::SharedAddress at = scales_of(from, isa::lane_index() / 4);
-    const auto scales = isa::SharedView<isa::Words<2>>{at}.load();
+    const auto scales = isa::SharedView<isa::Words<2>>{from + code_bytes}.load(pair());
     return {isa::float_of(packed::unit_in(scales.word[0]) << 23),
             isa::float_of(packed::unit_in(scales.word[1]) << 23)};
+  }
+
+  /// Stores piece `i` of a row of tokens, of eight elements: where multiply finds them.
+  WW_DEVICE static void put(isa::SharedAddress row, int i, const isa::Words<4>& piece) {
+    const isa::SharedView<std::uint32_t> words{row};
+    const int first = i / 4 * 16 + i % 4;  // two steps of 16 are four words of each of four lanes
+    WW_UNROLL for (int lane = 0; lane < 4; ++lane) words.store(first + 4 * lane, piece.word[lane]);
   }
 
  private:
   static constexpr int steps = step / 16;
 
-  /// The thread of a warpgroup that has this lane's rows of a block.
-  WW_DEVICE static int own_thread(int number) {
-    return number % (packed::kTileRows / block_rows) * 32 + isa::lane_index();
-  }
-
+  /// This lane's pair of rows in a block.
+  WW_DEVICE static int pair() { return isa::lane_index() / 4; }
   WW_DEVICE static isa::SharedAddress codes(isa::SharedAddress unit, int half) {
     return unit + static_cast<isa::SharedAddress>(512 * half + 16 * isa::lane_index());
   }
-  WW_DEVICE static isa::SharedAddress scales_of(isa::SharedAddress unit, int pair) {
-    return unit + static_cast<isa::SharedAddress>(code_bytes + pair_bytes * pair);
+
+  /// Calls `body(u, s, code word, its token words)` for each step of both units.
+  template <class Body>
+  WW_DEVICE static void by_steps(isa::SharedAddress from, const Tokens& tokens, const Body& body) {
+    isa::Words<4> codes_now[2];
+    isa::Words<4> words[2];
+    WW_UNROLL for (int s = 0; s < steps; ++s) {
+      WW_UNROLL for (int u = 0; u < 2; ++u) {
+        if (s % 4 == 0) {
+          codes_now[u] = isa::SharedView<isa::Words<4>>{codes(from + u * bytes, s / 4)}.load();
+        }
+        if (s % 2 == 0) words[u] = token_words(tokens.from, tokens.units[u] * step + 16 * s);
+      }
+      WW_UNROLL for (int u = 0; u < 2; ++u) {
+        const std::uint32_t b[2] = {words[u].word[s % 2 * 2], words[u].word[s % 2 * 2 + 1]};
+        body(u, s, codes_now[u].word[s % 4], b);
+      }
+    }
   }
 
   /// Codes times their scales, which round none; so many steps share one.
   template <int group_steps>
-  WW_DEVICE static void folded(isa::SharedAddress from, const std::uint32_t (&tokens)[words],
-                               BlockSums& sums) {
-    const isa::SharedAddress at = scales_of(from, isa::lane_index() / 4);
-    std::uint32_t scales[2][2] = {};
-    if constexpr (group_steps == 2) {
-      const auto loaded = isa::SharedView<isa::Words<2>>{at}.load();
-      WW_UNROLL for (int r = 0; r < 2; ++r) scales[r][0] = loaded.word[r];
-    } else {
-      const auto loaded = isa::SharedView<isa::Words<4>>{at}.load();
-      WW_UNROLL for (int j = 0; j < 4; ++j) scales[j / 2][j % 2] = loaded.word[j];
+  WW_DEVICE static void folded(isa::SharedAddress from, const Tokens& tokens, StageSums& sums) {
+    std::uint32_t scales[2][2][2] = {};
+    WW_UNROLL for (int u = 0; u < 2; ++u) {
+      const isa::SharedAddress at = from + u * bytes + code_bytes;
+      if constexpr (group_steps == 2) {
+        const auto loaded = isa::SharedView<isa::Words<2>>{at}.load(pair());
+        WW_UNROLL for (int r = 0; r < 2; ++r) scales[u][r][0] = loaded.word[r];
+      } else {
+        const auto loaded = isa::SharedView<isa::Words<4>>{at}.load(pair());
+        WW_UNROLL for (int j = 0; j < 4; ++j) scales[u][j / 2][j % 2] = loaded.word[j];
+      }
     }
-    isa::Words<4> codes_now;
-    WW_UNROLL for (int s = 0; s < steps; ++s) {
-      if (s % 4 == 0) codes_now = isa::SharedView<isa::Words<4>>{codes(from, s / 4)}.load();
+    by_steps(from, tokens, [&](int u, int s, std::uint32_t word, const std::uint32_t(&b)[2]) {
       const int slice = s / group_steps;
       std::uint32_t factors[2];
       WW_UNROLL for (int r = 0; r < 2; ++r) {
         factors[r] =
-            WideCodes<type>::template factors<group_steps == 2>(scales[r][slice / 4], slice % 2);
+            WideCodes<type>::template factors<group_steps == 2>(scales[u][r][slice / 4], slice % 2);
       }
       std::uint32_t a[4];
-      convert_by_factors<type>(codes_now.word[s % 4], factors, slice % 4 / 2, a);
-      const std::uint32_t b[2] = {tokens[2 * s], tokens[2 * s + 1]};
-      isa::mma_sync<mma>(sums, a, b);
-    }
+      convert_by_factors<type>(word, factors, slice % 4 / 2, a);
+      isa::mma_sync<mma>(sums[u], a, b);
+    });
   }
 
   /// Sums of each group, times its scales. A slice of 32 is two steps.
-  WW_DEVICE static void by_groups(const Form& form, isa::SharedAddress from,
-                                  const std::uint32_t (&tokens)[words], BlockSums& sums) {
-    const isa::SharedAddress at = scales_of(from, isa::lane_index() / 4);
+  WW_DEVICE static void by_groups(const Form& form, isa::SharedAddress from, const Tokens& tokens,
+                                  StageSums& sums) {
     const std::uint32_t less[2] = {WideCodes<type>::int4_less(0, 8),
                                    WideCodes<type>::int4_less(1, 8)};
-    BlockSums part = {};
+    BlockSums part[2] = {};
     int group = 0;
-    isa::Words<4> codes_now;
-    WW_UNROLL for (int s = 0; s < steps; ++s) {
-      if (s % 4 == 0) codes_now = isa::SharedView<isa::Words<4>>{codes(from, s / 4)}.load();
+    by_steps(from, tokens, [&](int u, int s, std::uint32_t word, const std::uint32_t(&b)[2]) {
       std::uint32_t a[4];
-      convert_to_wide<type>(codes_now.word[s % 4], less, a);
-      const std::uint32_t b[2] = {tokens[2 * s], tokens[2 * s + 1]};
-      isa::mma_sync<mma>(part, a, b);
-      if (s % 2 == 0 || (16 * (s + 1) & (form.group - 1)) != 0) continue;
-      const auto bits = isa::SharedView<std::uint32_t>{at}.load(group);
+      convert_to_wide<type>(word, less, a);
+      isa::mma_sync<mma>(part[u], a, b);
+      if (s % 2 == 0 || (16 * (s + 1) & (form.group - 1)) != 0) return;
+      const isa::SharedAddress at = from + u * bytes + code_bytes;
+      const auto bits = isa::SharedView<std::uint32_t>{at}.load(8 * group + pair());
+      group += u;
       const isa::Pair scale = form.scale == DType::bf16 ? isa::unpack<DType::bf16>(&bits)
                                                         : isa::unpack<DType::f16>(&bits);
-      ++group;
       WW_UNROLL for (int i = 0; i < 4; ++i) {
-        sums[i] = isa::multiply_add(part[i], i < 2 ? scale.low : scale.high, sums[i]);
-        part[i] = 0;
+        sums[u][i] = isa::multiply_add(part[u][i], i < 2 ? scale.low : scale.high, sums[u][i]);
+        part[u][i] = 0;
       }
-    }
+    });
   }
 };
 
 /// The units of a product's weights.
 template <class Tag>
-using UnitsOf = std::conditional_t<packed_a(Tag::config), PackedUnits<Tag>, PlainUnits<Tag>>;
+using UnitsOf = std::conditional_t<packed_a(Tag::config), PackedUnits<Tag>, RowUnits<Tag>>;
 
 }  // namespace warpwright::kernel

@@ -13,14 +13,16 @@
 //   second product    each has experts, or parts of   16 columns of all tokens: added up in order,
 //                     their K                         from shared memory. No row leaves the CTA
 //
-// All eight warps do the same. Each copies weights to its own stages (cp.async; a lane reads what
-// it has copied itself), ahead of what it multiplies: through the CTA's next item, and before the
-// rows are there that they meet. A lane of the second draws items for the CTA, the first before the
-// sort, each other while the one before is worked on.
+// All warps do the same. Each copies weights to its own stages (cp.async; a lane reads what it has
+// copied itself), ahead of what it multiplies: through the CTA's next item, and before the rows are
+// there that they meet. A lane of the second draws items for the CTA, the first before the sort,
+// each other while the one before is worked on. All tokens are brought to shared memory once, while
+// the first warp sorts; rows between the products by each warp, when they are there.
 //
 // What crosses CTAs are the rows between the products: stored by lanes, counted at the expert's
-// flag by each warp that has some, read behind a wait for all of the expert's. Who has waited for
-// all experts counts at `done`; who is last there sets all flags back to 0.
+// flag by each warp that has some, read behind a wait for all of the expert's. Each item of the
+// second product counts at `done` when its warps have waited for all experts; who has the last item
+// waits for all others there, and sets all flags back to 0.
 #pragma once
 
 #include <type_traits>
@@ -34,24 +36,17 @@
 #include "warpwright/kernel/alpha.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/epilogue_vectors.h"
+#include "warpwright/kernel/hopper/column_sums.h"
 #include "warpwright/kernel/hopper/layer.h"
 #include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/kernel/hopper/layer_units.h"
+#include "warpwright/kernel/hopper/staged_rows.h"
+#include "warpwright/kernel/hopper/warp_items.h"
+#include "warpwright/kernel/hopper/warp_stream.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/kernel/tile_mark.h"
 
 namespace warpwright::kernel {
-
-/// An item: a block of the first product with the tokens of an expert, or a block of the second.
-struct WarpItem {
-  bool is_second = false;
-  int block = 0;
-  int expert = 0;
-  int row = 0;        ///< the first of its tokens' rows
-  int rows = 0;       ///< of them, block_tokens at most
-  int tiles = 0;      ///< of tokens, of the expert
-  int last_rows = 0;  ///< of the last of these
-};
 
 /// The kernel for `Tag::config`, a static constexpr LayerConfig.
 template <class Tag>
@@ -75,12 +70,15 @@ class WarpLayerKernel {
   using Units = UnitsOf<First>;
   static_assert(Units::bytes == unit_bytes(config) && Units::step == unit_k(config));
   static constexpr DType type = config.first.result;
-  using Slots = SlotTiles<block_tokens>;
-  using Numbers = TileRingOf<Tag, tile::DynamicNumbers>;
-  using Tickets = tile::TicketNumbers<Numbers, pipeline::Reader::warp>;
-  using Adder = SlotAdder<SharedRows>;
   static constexpr int workers = config.warps;
   static constexpr int stages = config.first.stages;
+  using Items = WarpItems<Units>;
+  using Slots = typename Items::Slots;
+  using Job = typename Items::Job;
+  using Numbers = TileRingOf<Tag, tile::DynamicNumbers>;
+  using Tickets = tile::TicketNumbers<Numbers, pipeline::Reader::warp>;
+  using Draws = NumberDraws<Numbers>;
+  using Stream = WarpStream<Units, stages, Tickets, Draws>;
   static constexpr int drawing_thread = 32;
 
   WW_DEVICE explicit WarpLayerKernel(const Params& p)
@@ -88,6 +86,7 @@ class WarpLayerKernel {
         base_(isa::shared_base()),
         warp_(isa::warp_index()),
         slots_(p.slots, base_ + smem.tables),
+        items_(p, slots_, warp_, workers),
         numbers_(base_ + smem.numbers, {}) {}
 
   WW_DEVICE void run() const {
@@ -95,258 +94,78 @@ class WarpLayerKernel {
     isa::set_role("workers");
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     tile::TicketScheduler tickets(p_.flags, ready);
-    // (Not of the warp that sorts: it would wait for the number.)
     const bool draws = isa::thread_index() == drawing_thread;
-    if (draws) first().store(0, tickets.begin());
-    slots_.template fill<true>(ready, base_ + smem.sums);
-    const bool more = draws && tickets.limit(count());
-    work(ready, tickets, more);
+    int number = 0;
+    if (draws) number = tickets.begin();
+    if (warp_ == 0) {
+      slots_.fill_by_warp(ready);
+    } else if (!p_.in_place) {
+      bring_tokens(ready);
+    }
+    if (draws) first().store(0, number);
+    isa::sync_threads(threads);
+    if (p_.in_place) {
+      // Where the result takes the tokens' place, only who has an item that needs them may read.
+      if (warp_ != 0 && first().load() < items_.firsts()) bring_tokens(ready);
+      isa::sync_threads(threads);
+    }
+    work(ready, tickets, draws && tickets.limit(items_.count()));
     isa::launch_dependents();
   }
 
-  [[nodiscard]] WW_DEVICE static int of(const tile::Divisor& items) {
-    return static_cast<int>(items.value);
-  }
-  /// Items of the first product, and of both.
-  [[nodiscard]] WW_DEVICE int firsts() const { return slots_.tiles() * of(p_.first_items); }
-  [[nodiscard]] WW_DEVICE int count() const { return firsts() + p_.second_items; }
-
-  /// The first number of this CTA, which is drawn before it sorts; other roles see it behind that.
+  /// The first number of this CTA, which is drawn before it sorts.
   [[nodiscard]] WW_DEVICE isa::SharedView<int> first() const { return {base_ + smem.first}; }
-  /// The items of the CTA, for this warp.
-  [[nodiscard]] WW_DEVICE Tickets items() const {
+  /// The numbers of the CTA, for this warp.
+  [[nodiscard]] WW_DEVICE Tickets tickets_of_warp() const {
     const int number = first().load();
-    return {numbers_, number < count() ? number : pipeline::no_tile};
+    return {numbers_, number < items_.count() ? number : pipeline::no_tile};
   }
 
-  /// The tokens of tile `i`.
-  WW_DEVICE void place_tokens(WarpItem& item, int i) const {
-    const ExpertTiles e = slots_.expert_of(i);
-    item.expert = e.expert;
-    item.row = e.first_row + (i - e.first_tile) * block_tokens;
-    const int left = e.end_row - item.row;
-    item.rows = left < block_tokens ? left : block_tokens;
-    item.tiles = e.tiles;
-    item.last_rows = e.end_row - e.first_row - (e.tiles - 1) * block_tokens;
+  /// All tokens of the launch.
+  [[nodiscard]] WW_DEVICE StagedRows<Units> all_tokens() const {
+    return {base_ + smem.tokens, p_.first.k_units * Units::step, p_.token_pitch};
   }
-
-  /// The next item; false when there is none.
-  WW_DEVICE bool next(Tickets& items, WarpItem& item) const {
-    const int number = items.number();
-    if (number == pipeline::no_tile) return false;
-    const int before = firsts();
-    item.is_second = number >= before;
-    if (item.is_second) {
-      item.block = number - before;
-    } else {
-      const int tile = p_.first_items.quotient(number);
-      item.block = number - tile * of(p_.first_items);
-      place_tokens(item, tile);
-    }
-    return true;
+  /// Warps but the first: this one's part of them.
+  WW_DEVICE void bring_tokens(const isa::Prerequisites& /*ready*/) const {
+    const TokenParams& x = p_.first.tokens;
+    all_tokens().bring(
+        p_.slots.tokens, static_cast<int>(x.row_bytes / 2),
+        [&](int i) { return x.data + i * x.pitch_pieces * 16; }, warp_ - 1, workers - 1);
   }
-
-  /// What a warp multiplies without a break: units of one block, or of gates and ups.
-  struct Job {
-    typename Units::Block block[2];
-    int scales_at = 0;  ///< from where blocks begin
-    int unit = 0;
-    int end = 0;
-    int part = 0;  ///< of K
-    bool is_second = false;
-  };
-
-  [[nodiscard]] WW_DEVICE typename Units::Form form_of(bool second) const {
-    return second ? Units::form(p_.second) : Units::form(p_.first);
-  }
-
-  /// A share of K, in units.
-  WW_DEVICE static void share(Job& job, int part, const WarpProduct& p) {
-    job.part = part;
-    job.unit = part * p.share;
-    job.end = job.unit + p.share < p.k_units ? job.unit + p.share : p.k_units;
-  }
-
-  /// The `turn`-th job of this warp in an item; false when it has none.
-  WW_DEVICE bool find(WarpItem& item, int turn, Job& job) const {
-    job.is_second = item.is_second;
-    if (!item.is_second) {
-      if (turn > 0) return false;
-      job.scales_at = Units::scales_at(Units::form(p_.first), item.block);
-      share(job, warp_, p_.first);
-      WW_UNROLL for (int part = 0; part < 2; ++part) {
-        job.block[part] = Units::block(p_.first, item.expert, item.block * block_rows, part);
-      }
-      return true;
-    }
-    const int at = warp_ + turn * workers;
-    const int tile = p_.by_parts.quotient(at);
-    if (tile >= slots_.tiles()) return false;
-    place_tokens(item, tile);
-    job.scales_at = Units::scales_at(Units::form(p_.second), item.block);
-    share(job, at - tile * of(p_.by_parts), p_.second);
-    job.block[0] = job.block[1] = Units::block(p_.second, item.expert, item.block * block_rows, 0);
-    return true;
-  }
-
-  /// The CTA's next number: one thread draws it when an item begins, and tells it when it is asked
-  /// for.
-  class Draws {
-   public:
-    WW_DEVICE Draws(const Numbers& numbers, tile::TicketScheduler& tickets, bool more)
-        : numbers_(numbers), tickets_(tickets), more_(more) {}
-
-    WW_DEVICE void draw() {
-      if (!more_) return;
-      tickets_.draw_ahead();
-      is_untold_ = true;
-    }
-    WW_DEVICE void tell(isa::Site site = isa::Site::sync()) {
-      if (!is_untold_) return;
-      numbers_.tell(tickets_, state_, site);
-      state_.advance(Numbers::shape.answers);
-      is_untold_ = false;
-      more_ = tickets_.is_tile();
-    }
-
-   private:
-    const Numbers& numbers_;
-    tile::TicketScheduler& tickets_;
-    pipeline::PipelineState state_;
-    bool more_;
-    bool is_untold_ = false;
-  };
-
-  /// The weights of this warp, on their way: a line of stages over all its jobs, of which each has
-  /// two units' bytes.
-  class Stream {
-   public:
-    WW_DEVICE Stream(const WarpLayerKernel& kernel, Draws& draws, isa::SharedAddress stages_at)
-        : kernel_(kernel), draws_(draws), items_(kernel.items()), at_(stages_at) {}
-
-    /// The CTA has begun its next item: the one behind it may be asked for.
-    WW_DEVICE void begin() {
-      --ahead_;
-      fill();
-    }
-    /// Asks for as much as there is room for.
-    WW_DEVICE void fill() {
-      while (flying_ < stages - 1 && has_job()) {
-        const int behind = oldest_ + flying_;
-        const int stage = behind < stages ? behind : behind - stages;
-        const isa::SharedAddress to = at_ + static_cast<isa::SharedAddress>(stage * stage_bytes);
-        const typename Units::Form form =
-            Units::keeps_form ? form_ : kernel_.form_of(job_.is_second);
-        WW_UNROLL for (int half = 0; half < 2; ++half) {
-          const int unit = job_.unit + (job_.is_second ? half : 0);
-          if (unit < job_.end) {
-            Units::copy(form, job_.block[half], job_.scales_at, unit, to + half * Units::bytes);
-          }
-        }
-        job_.unit += job_.is_second ? 2 : 1;
-        isa::copy_async_commit();
-        ++flying_;
-      }
-    }
-
-    /// Waits for the oldest stage: where it lies.
-    WW_DEVICE isa::SharedAddress arrive() {
-      wait<stages - 2>();
-      // Lanes of four share scales.
-      if constexpr (Units::packed) isa::sync_warp();
-      return at_ + static_cast<isa::SharedAddress>(oldest_ * stage_bytes);
-    }
-    /// It has been read.
-    WW_DEVICE void release() {
-      if constexpr (Units::packed) isa::sync_warp();
-      oldest_ = oldest_ + 1 == stages ? 0 : oldest_ + 1;
-      --flying_;
-      fill();
-    }
-
-   private:
-    static constexpr int stage_bytes = 2 * Units::bytes;
-
-    template <int newer>
-    WW_DEVICE void wait() const {
-      if constexpr (newer == 0) {
-        isa::copy_async_wait<0>();
-      } else if (flying_ > newer) {
-        isa::copy_async_wait<newer>();
-      } else {
-        wait<newer - 1>();
-      }
-    }
-
-    WW_DEVICE bool has_job() {
-      while (job_.unit >= job_.end) {
-        if (has_item_ && kernel_.find(item_, turn_, job_)) {
-          ++turn_;
-          form_ = kernel_.form_of(job_.is_second);
-          continue;
-        }
-        // No further than one item ahead: so that numbers are read which all may need.
-        if (ahead_ > 0) return false;
-        if (!items_.knows_first()) draws_.tell();
-        ++ahead_;
-        has_item_ = kernel_.next(items_, item_);
-        if (!has_item_) ahead_ = 0x7fffffff;
-        turn_ = 0;
-      }
-      return true;
-    }
-
-    const WarpLayerKernel& kernel_;
-    Draws& draws_;
-    Tickets items_;
-    isa::SharedAddress at_;
-    WarpItem item_;
-    Job job_;
-    [[no_unique_address]] typename Units::Form form_ = {};
-    int turn_ = 0;
-    bool has_item_ = false;
-    int ahead_ = 0;   // items that were taken here, less those that the CTA has begun
-    int oldest_ = 0;  // the stage to read
-    int flying_ = 0;
-  };
 
   WW_DEVICE void work(const isa::Prerequisites& ready, tile::TicketScheduler& tickets,
                       bool more) const {
     Draws draws(numbers_, tickets, more);
-    Stream stream(
-        *this, draws,
-        base_ + smem.stages + static_cast<isa::SharedAddress>(warp_ * stages * 2 * Units::bytes));
-    Tickets walk = items();
+    Stream stream(p_, items_, tickets_of_warp(), draws,
+                  base_ + smem.stages +
+                      static_cast<isa::SharedAddress>(warp_ * stages * Stream::stage_bytes));
     WarpItem item;
     int buffer = 0;
     for (bool is_behind = false;; is_behind = true) {
       draws.tell();
       draws.draw();
-      stream.begin();
-      if (!next(walk, item)) break;
+      if (!stream.begin(item)) break;
       mark_tile<true, true>({item.block, item.row, item.expert});
-      // Others may wait for the next number before they come to where all meet.
+      // The sums of the second product lie where those of the item before did.
+      if (item.is_second && is_behind) meet(draws);
+      multiply(stream, item, buffer);
+      meet(draws);
       if (!item.is_second) {
-        multiply_first(stream, item, buffer);
-        draws.tell();
-        isa::sync_threads(threads);
         gate(item, buffer);
         buffer ^= 1;
       } else {
-        // Its sums lie where those of the item before did.
-        if (is_behind) {
-          draws.tell();
-          isa::sync_threads(threads);
-        }
-        multiply_second(stream, item);
-        draws.tell();
-        isa::sync_threads(threads);
+        count_done(item.block);
         add_up(ready, item.block);
-        if (warp_ == workers - 1) count_done();
       }
       if (isa::thread_index() == 0) isa::count_tile();
       isa::mark_end();
     }
+  }
+
+  /// All warps. Others may wait for the next number before they come here.
+  WW_DEVICE void meet(Draws& draws, isa::Site site = isa::Site::sync()) const {
+    draws.tell(site);
+    isa::sync_threads(threads, site);
   }
 
   /// Sums of a warp, part and row of a block, for all tokens.
@@ -356,107 +175,119 @@ class WarpLayerKernel {
   }
   static constexpr int block_bytes = 4 * block_rows * block_tokens;
 
-  /// This lane's row of tokens among an item's: one of those behind the last is the last.
-  [[nodiscard]] WW_DEVICE int own_row(const WarpItem& item) const {
-    const int at = isa::lane_index() / 4;
-    return item.row + (at < item.rows ? at : item.rows - 1);
+  /// Where this lane finds an item's tokens, `place` the row in `rows` of the i-th of them.
+  template <class PlaceOf>
+  WW_DEVICE static TokenPlace token_place(const StagedRows<Units>& rows, const WarpItem& item,
+                                          const PlaceOf& place) {
+    // Any of them for one behind the last: what comes of it is not stored.
+    const auto of = [&](int i) { return place(i < item.rows ? i : item.rows - 1); };
+    const int lane = isa::lane_index();
+    TokenPlace at = {rows.row(of(lane / 4)), {}};
+    if constexpr (Units::quantises) {
+      WW_UNROLL for (int i = 0; i < 2; ++i) at.scales[i] = rows.scales(of(lane % 4 * 2 + i));
+    }
+    return at;
   }
 
-  /// This lane's row of tokens, of either product.
-  class Tokens {
-   public:
-    WW_DEVICE Tokens(const WarpProduct& p, int row, bool is_second)
-        : row_(p.tokens.data + row * p.tokens.pitch_pieces * 16),
-          bytes_(static_cast<int>(p.tokens.row_bytes)),
-          is_second_(is_second) {}
-
-    WW_DEVICE void load(int unit, std::uint32_t (&to)[Units::words]) const {
-      with([&](const auto& row) { row.load(unit, to); });
-    }
-    WW_DEVICE void cut(int unit, std::uint32_t (&words)[Units::words]) const {
-      with([&](const auto& row) { row.cut(unit, words); });
-    }
-
-   private:
-    template <class Body>
-    WW_DEVICE void with(const Body& body) const {
-      if constexpr (Units::first_tokens != Units::second_tokens) {
-        if (!is_second_) {
-          return body(TokenRow<Units::first_tokens, Units::step, Units::packed>(row_, bytes_));
-        }
+  /// This warp's jobs of an item, and their sums to shared memory.
+  WW_DEVICE void multiply(Stream& stream, WarpItem& item, int buffer) const {
+    Job job;
+    for (int turn = 0;; ++turn) {
+      const bool has_job = items_.find(item, turn, job);
+      if (!has_job) {
+        if (turn > 0) break;
+        job.unit = job.end = 0;  // weights of what comes next are asked for all the same
       }
-      body(TokenRow<Units::second_tokens, Units::step, Units::packed>(row_, bytes_));
-    }
-
-    const std::byte* row_;
-    int bytes_;
-    bool is_second_;
-  };
-
-  /// A job, of which a stage has gates and ups of a unit, or two units: the sums of either half.
-  WW_DEVICE void multiply(Stream& stream, const Job& job, const Tokens& tokens,
-                          BlockSums (&sums)[2]) const {
-    // A unit has few words: those of the next stage are on their way while this one's are waited
-    // for. Else there are registers for one unit only.
-    constexpr bool ahead = Units::words <= 8;
-    const typename Units::Form form = form_of(job.is_second);
-    std::uint32_t next[ahead ? 2 : 1][Units::words];
-    const auto load = [&](int unit) {
-      tokens.load(unit, next[0]);
-      if (ahead && job.is_second) tokens.load(unit + 1, next[ahead ? 1 : 0]);
-    };
-    if (job.unit < job.end) load(job.unit);
-    const int step = job.is_second ? 2 : 1;
-    WW_NO_UNROLL for (int unit = job.unit; unit < job.end; unit += step) {
-      const isa::Mark mark("unit %", unit);
-      const bool is_last = unit + step >= job.end;
-      std::uint32_t now[2][Units::words];
-      if constexpr (ahead) {
-        WW_UNROLL for (int i = 0; i < Units::words; ++i) {
-          now[0][i] = next[0][i];
-          now[1][i] = job.is_second ? next[1][i] : next[0][i];
-        }
-        if (!is_last) load(unit + step);
-      }
-      const isa::SharedAddress at = stream.arrive();
-      const isa::SharedAddress other = at + Units::bytes;
-      if constexpr (ahead) {
-        Units::multiply(form, at, now[0], sums[0]);
-        if (!job.is_second || unit + 1 < job.end) Units::multiply(form, other, now[1], sums[1]);
+      BlockSums sums[2] = {};
+      multiply(stream, item, job, sums);
+      if (!has_job) break;
+      if (item.is_second) {
+        store_second(item, job.part, sums);
       } else {
-        tokens.cut(unit, next[0]);
-        Units::multiply(form, at, next[0], sums[0]);
-        if (!job.is_second) {
-          Units::multiply(form, other, next[0], sums[1]);
-        } else if (unit + 1 < job.end) {
-          tokens.load(unit + 1, next[0]);
-          tokens.cut(unit + 1, next[0]);
-          Units::multiply(form, other, next[0], sums[1]);
-        }
-        if (!is_last) load(unit + step);
+        store_first(buffer, sums);
       }
-      if (is_last) {
-        const BlockFactors by = Units::factors(form, at);
+    }
+  }
+
+  /// A job: a stage has gates and ups of a unit, or two units. The sums are those of either half.
+  WW_DEVICE void multiply(Stream& stream, const WarpItem& item, const Job& job,
+                          BlockSums (&sums)[2]) const {
+    const bool second = job.is_second;
+    const int step = second ? 2 : 1;
+    const typename Units::Form form = Units::form(second ? p_.second : p_.first);
+    const auto token = [&](int i) { return slots_.token(item.row + i); };
+    // All tokens of the first product are there; rows of the second come some units at a time.
+    TokenPlace tokens = second ? TokenPlace{} : token_place(all_tokens(), item, token);
+    int from = 0;
+    int to = second ? job.unit : job.end;
+    for (int unit = job.unit;; unit += step) {
+      const isa::Mark mark("unit %", unit);
+      stream.fill();
+      if (unit >= job.end) break;
+      if (unit == to) {
+        from = unit;
+        to = bring_rows(item, job, unit, tokens);
+      }
+      const typename Units::Tokens now = Units::load(tokens, unit - from, unit - from + step - 1);
+      const isa::SharedAddress stage = stream.arrive();
+      Units::multiply(form, stage, now, sums);
+      if (unit + step >= job.end) {
+        const BlockFactors by = Units::factors(form, stage);
         scale(sums[0], by);
-        scale(sums[1], job.is_second ? by : Units::factors(form, other));
+        scale(sums[1], second ? by : Units::factors(form, stage + Units::bytes));
       }
       stream.release();
     }
   }
 
-  WW_DEVICE void multiply_first(Stream& stream, WarpItem& item, int buffer) const {
-    Job job;
-    BlockSums sums[2] = {};
-    if (find(item, 0, job)) {
-      multiply(stream, job, Tokens(p_.first, slots_.token(own_row(item)), false), sums);
+  /// The warp: rows between the products that a job needs from `unit` on, to this warp's place, and
+  /// where lanes find them. Returns up to which unit.
+  WW_DEVICE int bring_rows(const WarpItem& item, const Job& job, int unit, TokenPlace& at) const {
+    if (unit == job.unit) {
+      await_rows(item);
+    } else {
+      isa::sync_warp();  // those before have been read
     }
+    const WarpLayerParams::Chunk chunk = p_.chunks[item.rows - 1];
+    const StagedRows<Units> rows(
+        base_ + smem.tokens + static_cast<isa::SharedAddress>(warp_ * own_token_bytes),
+        chunk.units * Units::step, chunk.pitch);
+    const TokenParams& inner = p_.second.tokens;
+    const int first = unit * Units::step;
+    rows.bring(
+        item.rows, static_cast<int>(inner.row_bytes / 2) - first,
+        [&](int i) { return inner.data + (item.row + i) * inner.pitch_pieces * 16 + 2 * first; }, 0,
+        1);
+    isa::sync_warp();
+    at = token_place(rows, item, [](int i) { return i; });
+    return unit + chunk.units;
+  }
+  static constexpr int own_token_bytes = token_bytes(config) / config.warps;
+  static_assert(own_token_bytes % 128 == 0);
+
+  WW_DEVICE void store_first(int buffer, const BlockSums (&sums)[2]) const {
     const int lane = isa::lane_index();
+    if (lane % 4 >= block_tokens / 2) return;
     WW_UNROLL for (int part = 0; part < 2; ++part) {
       const isa::SharedView<isa::Words<2>> to{partial(buffer, warp_, part)};
       WW_UNROLL for (int i = 0; i < 2; ++i) {
         to.store((lane / 4 + 8 * i) * (block_tokens / 2) + lane % 4,
                  {{isa::float_bits(sums[part][2 * i]), isa::float_bits(sums[part][2 * i + 1])}});
       }
+    }
+  }
+  WW_DEVICE void store_second(const WarpItem& item, int k_part, const BlockSums (&sums)[2]) const {
+    const int lane = isa::lane_index();
+    const isa::SharedView<float> to{base_ + smem.sums};
+    WW_UNROLL for (int i = 0; i < 4; ++i) {
+      const int token = lane % 4 * 2 + i % 2;
+      const int row = lane / 4 + i / 2 * 8;
+      if (token >= item.rows) continue;
+      const int column = item.block * block_rows + row;
+      const float scaled =
+          column < p_.sum.k ? (sums[0][i] + sums[1][i]) * scale_of(p_.second, item.expert, column)
+                            : 0.0F;
+      to.store((k_part * p_.slots.count() + item.row + token) * block_rows + row, scaled);
     }
   }
 
@@ -500,80 +331,59 @@ class WarpLayerKernel {
             finished(p_.first, item.expert, p_.first.gate.row(column, part), sum[part][0]);
       }
       multiply_gate(p_.activation, sum[0], sum[1]);
-      const int at = Units::second_tokens == TokenWords::pairs ? place_in_pairs(column) : column;
       isa::global_view<std::uint16_t>(p_.inner).store(
-          (item.row + token) * p_.inner_pitch + at,
+          (item.row + token) * p_.inner_pitch + column,
           static_cast<std::uint16_t>(isa::pack<type>(sum[0][0], 0)));
     }
     isa::sync_warp();
     if (isa::lane_index() == 0) isa::flag_add(p_.expert_flag(item.expert));
   }
-  /// How often warps count for the rows of an expert.
-  [[nodiscard]] WW_DEVICE std::uint32_t counts(const WarpItem& item) const {
-    const int pairs = (item.tiles - 1) * (block_tokens / 2) + (item.last_rows + 1) / 2;
-    return static_cast<std::uint32_t>(pairs * of(p_.first_items));
-  }
-
-  /// The sums of this warp's experts, to shared memory.
-  WW_DEVICE void multiply_second(Stream& stream, WarpItem& item) const {
-    const int lane = isa::lane_index();
-    Job job;
-    for (int turn = 0; find(item, turn, job); ++turn) {
-      BlockSums sums[2] = {};
-      await_rows(item);
-      multiply(stream, job, Tokens(p_.second, own_row(item), true), sums);
-      const isa::SharedView<float> to{base_ + smem.sums};
-      WW_UNROLL for (int i = 0; i < 4; ++i) {
-        const int token = lane % 4 * 2 + i % 2;
-        const int row = lane / 4 + i / 2 * 8;
-        if (token >= item.rows) continue;
-        const int column = item.block * block_rows + row;
-        const float scaled =
-            column < p_.sum.k ? (sums[0][i] + sums[1][i]) * scale_of(p_.second, item.expert, column)
-                              : 0.0F;
-        to.store((job.part * p_.slots.count() + item.row + token) * block_rows + row, scaled);
-      }
-    }
-  }
-
   /// The warp: until all rows of an expert are there.
   WW_DEVICE void await_rows(const WarpItem& item, isa::Site site = isa::Site::sync()) const {
     if (isa::lane_index() == 0) {
-      isa::flag_wait(p_.expert_flag(item.expert), counts(item), 0xffffffffU, site);
+      isa::flag_wait(p_.expert_flag(item.expert), items_.counts(item), 0xffffffffU, site);
     }
     isa::sync_warp();
   }
 
-  /// All workers: the columns of a block, of all tokens.
+  /// All workers: the columns of a block, of all tokens, a thread each.
   WW_DEVICE void add_up(const isa::Prerequisites& ready, int block) const {
-    constexpr int lanes = block_rows / Adder::each;
-    const Adder adder(p_.sum, {base_ + smem.sums, of(p_.by_parts), p_.slots.count(), p_.bias,
-                               p_.bias_pitch, p_.bias_is_wide, block * block_rows});
-    const int column = block * block_rows + isa::lane_index() % lanes * Adder::each;
-    WW_NO_UNROLL for (int token = warp_ * (32 / lanes) + isa::lane_index() / lanes;
-                      token < p_.sum.tokens; token += workers * (32 / lanes)) {
-      adder.template add<type>(ready, slots_, token, column);
+    const PartialSums partials{base_ + smem.sums, static_cast<int>(p_.by_parts.value),
+                               p_.slots.count(),  p_.bias,
+                               p_.bias_pitch,     p_.bias_is_wide};
+    const ColumnSums<type> sums(p_.sum, partials);
+    const int column = block * block_rows + isa::thread_index() % block_rows;
+    WW_NO_UNROLL for (int token = isa::thread_index() / block_rows; token < p_.sum.tokens;
+                      token += threads / block_rows) {
+      sums.add(ready, slots_.of_token(p_.sum, token), token, column);
     }
   }
 
-  /// The warp, once all workers of an item of the second product have waited for their experts:
-  /// counts it. The last of all sets the flags back to 0.
-  WW_DEVICE void count_done() const {
-    std::uint32_t before = 0;
-    if (isa::lane_index() == 0) before = isa::flag_count(p_.done_flag());
-    before = isa::shuffle(before, 0);
-    if (static_cast<int>(before) + 1 != p_.second_items) return;
-    WW_NO_UNROLL for (int i = isa::lane_index(); i < slots_.tiles(); i += 32) {
+  /// Once all warps of an item of the second product have waited for their experts, one counts
+  /// that. Who has the last item waits for all others to be counted, and sets all flags back to 0.
+  WW_DEVICE void count_done(int block, isa::Site site = isa::Site::sync()) const {
+    if (warp_ != workers - 1) return;
+    const int lane = isa::lane_index();
+    if (block + 1 != p_.second_items) {
+      if (lane == 0) isa::flag_add(p_.done_flag());
+      return;
+    }
+    if (lane == 0) {
+      isa::flag_wait(p_.done_flag(), static_cast<std::uint32_t>(block), 0xffffffffU, site);
+    }
+    isa::sync_warp();
+    WW_NO_UNROLL for (int i = lane; i < slots_.tiles(); i += 32) {
       const ExpertTiles e = slots_.expert_of(i);
       if (e.first_tile == i) isa::flag_clear(p_.expert_flag(e.expert));
     }
-    if (isa::lane_index() == 0) isa::flag_clear(p_.done_flag());
+    if (lane == 0) isa::flag_clear(p_.done_flag());
   }
 
   const Params& p_;
   isa::SharedAddress base_;
   int warp_;
   Slots slots_;
+  Items items_;
   Numbers numbers_;
 };
 

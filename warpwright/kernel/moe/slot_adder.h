@@ -115,21 +115,6 @@ struct PartialRows {
   bool is_wide;               ///< it is float32, else of the rows' 16 bits
 };
 
-/// Or as PartialRows in shared memory, of some columns: rows of as many as `columns` from `address`
-/// on, the parts of all rows behind each other.
-struct SharedRows {
-  static constexpr int each = 4;
-  static constexpr int at_once = 1;  ///< a short loop: code that runs once is waited for
-  static constexpr int columns = 16;
-  isa::SharedAddress address;
-  int parts;
-  int rows;
-  const unsigned char* bias;
-  std::int64_t bias_pitch;
-  bool is_wide;
-  int first_column;
-};
-
 /// Adds up slots of a token at a time: each lane of a warp knows a slot, and adds up some elements.
 template <class Form>
 class SlotAdder {
@@ -214,38 +199,6 @@ class SlotAdder {
       WW_UNROLL
       for (int j = 0; j < each / 2; ++j) {
         chunk[i].word[j] = isa::pack<T>(sum[i][2 * j], sum[i][2 * j + 1]);
-      }
-    }
-  }
-
-  template <DType T, class Place>
-  WW_DEVICE void load(const SharedRows& form, const Place (&from)[at_once], int column,
-                      Chunk (&chunk)[at_once]) const {
-    const bool whole_bias = begin_at_multiples<16>(form.bias, form.bias_pitch);
-    const isa::SharedView<isa::Words<each>> pieces{form.address};
-    WW_UNROLL
-    for (int i = 0; i < at_once; ++i) {
-      if (from[i].row == no_row) continue;
-      float sum[each] = {};
-      WW_NO_UNROLL
-      for (int part = 0; part < form.parts; ++part) {
-        const int row = part * form.rows + static_cast<int>(from[i].row);
-        const auto piece =
-            pieces.load((row * SharedRows::columns + column - form.first_column) / each);
-        WW_UNROLL
-        for (int j = 0; j < each; ++j) sum[j] += isa::float_of(piece.word[j]);
-      }
-      if (form.bias != nullptr) {
-        const unsigned char* const bias = form.bias + from[i].expert * form.bias_pitch;
-        if (form.is_wide) {
-          add_floats(bias + std::int64_t{column} * 4, column, whole_bias, sum);
-        } else {
-          add_chunk<T>(load_elements<each / 2>(bias, column, p_.k, whole_bias), 1, sum);
-        }
-      }
-      WW_UNROLL
-      for (int j = 0; j < each / 2; ++j) {
-        chunk[i].word[j] = isa::pack<T>(sum[2 * j], sum[2 * j + 1]);
       }
     }
   }

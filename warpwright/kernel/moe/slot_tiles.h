@@ -63,11 +63,14 @@ struct ExpertTiles {
   int tiles = 0;
 };
 
+/// Slots that a warp sorts, a lane each.
+inline constexpr int few_slots = 32;
+
 /// The tables of a CTA, for tiles of `tokens` rows.
-template <int tokens>
+template <int tokens, int most = 256>
 class SlotTiles {
  public:
-  static constexpr int most_slots = 256;
+  static constexpr int most_slots = most;
   static constexpr int threads = most_slots;
   /// Bytes of shared memory for the kernel's life, and while it sorts; both at multiples of 16.
   static constexpr int bytes = 7 * 4 * most_slots + 16;
@@ -76,18 +79,10 @@ class SlotTiles {
 
   WW_DEVICE SlotTiles(const SlotTilesParams& p, isa::SharedAddress tables) : p_(p), at_(tables) {}
 
-  /// All threads of the CTA, which sort; with `few_by_warp` up to 32 slots by one warp, which is
-  /// faster and more code. `scratch` may become something else then.
-  template <bool few_by_warp = false>
+  /// All threads of the CTA, which sort. `scratch` may become something else then.
   WW_DEVICE void fill(const isa::Prerequisites& ready, isa::SharedAddress scratch) const {
+    static_assert(most_slots == 256);
     const int thread = isa::thread_index();
-    if constexpr (few_by_warp) {
-      if (p_.count() <= 32) {
-        if (thread < 32) fill_by_warp(ready);
-        isa::sync_threads(threads);
-        return;
-      }
-    }
     const Scratch s{scratch};
     const int key = key_of(ready, thread);
     const float weight = weight_of(ready, thread);
@@ -102,6 +97,61 @@ class SlotTiles {
     isa::sync_threads(threads);
     if (is_here) put_in_order(thread, key, weight);
     number_tiles(s, thread);
+  }
+
+  /// The same by a warp and its shuffles, where there are `few_slots` at most: a lane has one.
+  WW_DEVICE void fill_by_warp(const isa::Prerequisites& ready) const {
+    const int lane = isa::lane_index();
+    const int key = key_of(ready, lane);
+    const float weight = weight_of(ready, lane);
+    const bool is_here = key < p_.experts;
+    const std::uint32_t strange = isa::ballot(key == p_.experts);
+    if (isa::cta_index() == 0 && lane == 0 && p_.status != nullptr) {
+      isa::GlobalView<std::uint32_t>{p_.status}.store(0, strange != 0 ? 1U : 0U);
+    }
+    // Which lanes have smaller words, and which the same expert.
+    const std::uint32_t word = word_of(key, lane);
+    std::uint32_t less = 0;
+    std::uint32_t same = 0;
+    WW_NO_UNROLL
+    for (int first = 0; first < p_.count(); first += 4) {
+      WW_UNROLL
+      for (int j = first; j < first + 4; ++j) {
+        const std::uint32_t other = isa::shuffle(word, j);
+        less |= (other < word ? 1U : 0U) << j;
+        same |= (expert_of_word(other) == key ? 1U : 0U) << j;
+      }
+    }
+    const int row = isa::count_lanes(less);
+    const int group_rows = isa::count_lanes(same);
+    const int group_tiles = (group_rows + tokens - 1) / tokens;
+    const bool begins = is_here && (same & less) == 0;
+    // Tiles of smaller experts, a bit of their numbers at a time.
+    int tile = 0;
+    int all_tiles = 0;
+    WW_UNROLL
+    for (int bit = 1; bit <= few_slots / tokens; bit *= 2) {
+      const std::uint32_t has = isa::ballot(begins && (group_tiles & bit) != 0);
+      tile += bit * isa::count_lanes(has & less);
+      all_tiles += bit * isa::count_lanes(has);
+    }
+    // Rows of the token that the lane is, and of the lane's own those before it.
+    const std::uint32_t here = isa::ballot(is_here);
+    const int token = p_.by_top_k.quotient(lane);
+    const int kept = isa::count_lanes(here & lanes_of(lane));
+    const int place = isa::count_lanes(here & less & lanes_of(token));
+    if (lane < p_.tokens) view(kept_at).store(lane, kept);
+    if (lane == 0) view(count_at).store(0, all_tiles);
+    if (!is_here) return;
+    view(tokens_at).store(row, token);
+    ordered().store(token * p_.top_k + place,
+                    {{static_cast<std::uint32_t>(row) | static_cast<std::uint32_t>(key) << 16,
+                      isa::float_bits(weight)}});
+    if (!begins) return;
+    WW_NO_UNROLL
+    for (int i = 0; i < group_tiles; ++i) {
+      store_entry(tile + i, {key, row, row + group_rows, tile, group_tiles});
+    }
   }
 
   /// Tiles of all experts that are hit.
@@ -130,7 +180,7 @@ class SlotTiles {
   static constexpr int ordered_at = 5 * 4 * most_slots;
   static constexpr int count_at = 7 * 4 * most_slots;
   static constexpr int slot_bits = 8;
-  static_assert(1 << slot_bits == most_slots);
+  static_assert(1 << slot_bits >= most_slots);
 
   // What is there only while the CTA sorts.
   struct Scratch {
@@ -197,62 +247,11 @@ class SlotTiles {
     return float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + slot - token * p_.top_k);
   }
 
-  /// A warp, of which each lane has a slot: the same by shuffles.
-  WW_DEVICE void fill_by_warp(const isa::Prerequisites& ready) const {
-    const int lane = isa::lane_index();
-    const int key = key_of(ready, lane);
-    const float weight = weight_of(ready, lane);
-    const bool is_here = key < p_.experts;
-    const std::uint32_t strange = isa::ballot(key == p_.experts);
-    if (isa::cta_index() == 0 && lane == 0 && p_.status != nullptr) {
-      isa::GlobalView<std::uint32_t>{p_.status}.store(0, strange != 0 ? 1U : 0U);
-    }
-    // Slots of smaller words, rows of the same expert, and tiles of smaller experts.
-    const std::uint32_t word = word_of(key, lane);
-    int row = 0;
-    int group_rows = 0;
-    int before = 0;
-    WW_NO_UNROLL
-    for (int j = 0; j < p_.count(); ++j) {
-      const std::uint32_t other = isa::shuffle(word, j);
-      const bool same = expert_of_word(other) == key;
-      row += other < word ? 1 : 0;
-      group_rows += same ? 1 : 0;
-      before += same && other < word ? 1 : 0;
-    }
-    const int group_tiles = (group_rows + tokens - 1) / tokens;
-    const bool begins = is_here && before == 0;
-    int tile = 0;
-    int all_tiles = 0;
-    int kept = 0;   // rows of the lane's token, where the lane is one
-    int place = 0;  // of the lane's row among those of its token
-    const int token = p_.by_top_k.quotient(lane);
-    const std::uint32_t word_if_begins = begins ? word : 0xffffffffU;
-    WW_NO_UNROLL
-    for (int j = 0; j < p_.count(); ++j) {
-      const std::uint32_t other = isa::shuffle(word_if_begins, j);
-      const int tiles =
-          static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(begins ? group_tiles : 0), j));
-      const int other_row =
-          static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(is_here ? row : 0x7fffffff), j));
-      tile += other < word ? tiles : 0;
-      all_tiles += tiles;
-      const int other_token = p_.by_top_k.quotient(j);
-      place += other_token == token && other_row < row ? 1 : 0;
-      kept += other_token == lane && other_row != 0x7fffffff ? 1 : 0;
-    }
-    if (lane < p_.tokens) view(kept_at).store(lane, kept);
-    if (lane == 0) view(count_at).store(0, all_tiles);
-    if (!is_here) return;
-    view(tokens_at).store(row, token);
-    ordered().store(token * p_.top_k + place,
-                    {{static_cast<std::uint32_t>(row) | static_cast<std::uint32_t>(key) << 16,
-                      isa::float_bits(weight)}});
-    if (!begins) return;
-    WW_NO_UNROLL
-    for (int i = 0; i < group_tiles; ++i) {
-      store_entry(tile + i, {key, row, row + group_rows, tile, group_tiles});
-    }
+  /// Lanes that have the slots of a token.
+  [[nodiscard]] WW_DEVICE std::uint32_t lanes_of(int token) const {
+    const int first = token * p_.top_k;
+    if (first >= 32) return 0;
+    return (p_.top_k >= 32 ? ~0U : (1U << p_.top_k) - 1) << first;
   }
 
   WW_DEVICE void store_entry(int tile, const ExpertTiles& e) const {

@@ -54,14 +54,20 @@ bool serves_packed(const kernel::PackedOperands& has, const std::optional<Packed
 }
 
 // Are there so few tokens and weights that warps which multiply by themselves are fastest? By what
-// an H200 said of four models (docs/log/moe.md).
+// an H200 said of five models (docs/log/moe.md).
 bool suits_warps(const MixtureProblem& p) {
-  constexpr std::int64_t few_slots = 16;
-  constexpr std::int64_t few_weights = std::int64_t{1} << 24;
-  const std::int64_t most = p.is_packed() ? 3 * few_weights : few_weights;
-  return p.is_routed() && p.slots() <= few_slots && p.slots() * p.inner() * p.hidden() <= most;
+  using Map = kernel::WarpLayerMap;
+  constexpr std::int64_t million = std::int64_t{1} << 20;
+  // Where slots are fewer, warps share the K of an expert's block of the second product.
+  constexpr std::int64_t some_slots = 4;
+  const std::int64_t most = p.is_packed() && p.slots() >= some_slots ? 112 * million
+                            : p.quantises()                          ? 16 * million
+                                                                     : 48 * million;
+  return p.is_routed() && p.slots() <= Map::most_slots &&
+         p.tokens() * kernel::token_row_bytes(p.hidden()) <= Map::token_bytes &&
+         p.slots() * p.inner() * p.hidden() <= most;
 }
-// Has the K of both products whole units?
+// Has the K of both products whole units of so many elements?
 bool has_units(const MixtureProblem& p, std::int64_t unit) {
   return p.hidden() % unit == 0 && p.inner() % unit == 0;
 }
@@ -77,12 +83,20 @@ bool serves(const LayerConfig& c, const MixtureProblem& p) {
       return !kernel::by_warps(c) || form->format.scale != DType::f32;
     };
     return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2) &&
-           is_kept(p.packed13) && is_kept(p.packed2);
+           is_kept(p.packed13) && is_kept(p.packed2) && (!kernel::by_warps(c) || has_units(p, 8));
   }
   if (p.is_packed() || p.w13.dtype != kernel::operand_a(c.first).type) return false;
-  if (kernel::by_warps(c) && !has_units(p, kernel::unit_k(c))) return false;
+  // Theirs are whole, and blocks of rows have one scale.
+  if (kernel::by_warps(c) && !has_units(p, quantises ? 128 : kernel::unit_k(c))) return false;
   return quantises ? p.scaling == Scaling::blockwise && !p.has_small_blocks()
                    : p.scaling == Scaling::none;
+}
+
+// Is there a kernel whose warps multiply by themselves, and is it fastest?
+bool goes_by_warps(const MixtureProblem& p) {
+  return suits_warps(p) && std::ranges::any_of(kernel::hopper::layer_rows, [&](const auto& row) {
+           return kernel::by_warps(row.config) && serves(row.config, p);
+         });
 }
 
 // Why such a mixture has no such kernel, or nothing.
@@ -165,8 +179,8 @@ bool pays_in_one_launch(const MixtureProblem& p, const DeviceFacts& device,
     const bool is_e2m1 = packed::has_float_codes(p.packed13->format);
     return p.is_routed() && p.tokens() <= (is_e2m1 ? few_tokens_of_e2m1 : few_tokens);
   }
+  if (goes_by_warps(p)) return true;
   if (p.quantises() || p.has_codes()) return false;
-  if (suits_warps(p) && has_units(p, kernel::plain_unit_k)) return true;
   return p.inner() >= long_rows && (p.is_routed() || p.tokens() <= few_tokens);
 }
 
@@ -176,7 +190,7 @@ static void share_among_warps(const MixtureProblem& p, MixtureWay& way) {
   const LayerConfig& c = config_of(way.layer);
   const auto wanted = static_cast<std::int64_t>(c.warps / hit_experts(p));
   const std::int64_t most =
-      std::min({wanted, Slots::most_slots / std::max<std::int64_t>(p.slots(), 1),
+      std::min({wanted, kernel::WarpLayerMap::sum_rows / std::max<std::int64_t>(p.slots(), 1),
                 pieces(p.inner(), 2 * kernel::unit_k(c))});
   way.k_parts = static_cast<int>(std::max<std::int64_t>(most, 1));
 }
@@ -241,11 +255,13 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
                    as_rule("one launch counts tiles of all tokens of an expert to ",
                            kernel::LayerParams::seen));
   }
-  return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
-                 name(p.scaling), "; ",
-                 as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, of "
-                         "e4m3 with scales of 128 x 128, or packed for bf16: e2m1, or int4 with "
-                         "exact sums and no zero points"));
+  return refused(
+      " of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ", name(p.scaling),
+      "; ",
+      as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, packed "
+              "for bf16 (e2m1, or int4 with exact sums and no zero points), or, up to ",
+              kernel::WarpLayerMap::most_slots,
+              " slots of small experts, of e4m3 with scales of 128 x 128"));
 }
 
 }  // namespace warpwright

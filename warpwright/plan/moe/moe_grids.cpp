@@ -297,14 +297,20 @@ static kernel::WarpProduct warp_product(const kernel::LayerConfig& c, const kern
   if (!kernel::packed_a(c.first)) {
     const int bytes = element_bytes(weights.dtype);
     w.weights = {static_cast<const std::byte*>(weights.data), weights.row_stride * bytes,
-                 weights.batch > 1 ? weights.batch_stride * bytes : 0,
-                 static_cast<int>(weights.rows)};
+                 weights.batch > 1 ? weights.batch_stride * bytes : 0};
   }
   w.packed = p.operands.packed;
   w.tokens = p.operands.tokens;
   w.gate = p.operands.gate;
+  w.eight_rows = 8 * w.gate.step * w.weights.pitch;
+  // Gates and ups begin with tiles, and with blocks of scales.
+  w.ups.bytes = kernel::packed_a(c.first) ? std::int64_t{w.gate.apart} / packed::kTileRows *
+                                                w.packed.k_tiles * w.packed.tile_bytes
+                                          : w.gate.apart * w.weights.pitch;
+  w.ups.scales = w.gate.apart / 128 * p.scales.weights.row_stride;
   w.scales = p.scales.rows;
   w.biases = p.output.row_bias;
+  w.block_scales = p.scales.weights;
   w.alpha = p.output.alpha;
   w.factors[0] = p.scales.tensor_a;
   w.factors[1] = p.scales.tensor_b;
@@ -313,6 +319,18 @@ static kernel::WarpProduct warp_product(const kernel::LayerConfig& c, const kern
   w.k_units = static_cast<int>(pieces(p.operands.k, kernel::unit_k(c)));
   w.share = static_cast<int>(pieces(w.k_units, parts));
   return w;
+}
+
+// Rows of the second product, of so many of an expert, as a warp brings them at a time: all of its
+// share where they fit, and always whole stages.
+static kernel::WarpLayerParams::Chunk chunk_of(const kernel::LayerConfig& c, int share, int rows) {
+  const auto bytes = [&](int units) {
+    return kernel::token_row_bytes(std::int64_t{units} * kernel::unit_k(c));
+  };
+  int units = 2;
+  while (units + 2 <= share && rows * bytes(units + 2) <= kernel::token_bytes(c) / c.warps)
+    units += 2;
+  return {units, static_cast<int>(bytes(units))};
 }
 
 // The parameters of a kernel whose warps multiply by themselves.
@@ -331,6 +349,12 @@ static kernel::WarpLayerParams warp_params(const MixtureBinding& b, const kernel
   p.first_items = all.first_tiles;
   p.by_parts = tile::Divisor(way.k_parts);
   p.second_items = all.second_tiles;
+  p.token_pitch =
+      static_cast<int>(kernel::token_row_bytes(std::int64_t{p.first.k_units} * kernel::unit_k(c)));
+  p.in_place = overlap(b.o.d, b.o.x);
+  for (int rows = 1; rows <= kernel::block_tokens; ++rows) {
+    p.chunks[rows - 1] = chunk_of(c, p.second.share, rows);
+  }
   p.sum = all.sum;
   p.bias = all.bias;
   p.bias_pitch = all.bias_pitch;

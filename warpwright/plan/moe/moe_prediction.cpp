@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/plan/moe/steps.h"
 
 namespace warpwright {
@@ -18,6 +19,27 @@ double started_seconds(const MachineNumbers& n) {
 // measured (docs/log/moe.md).
 double row_launch_seconds(const MachineNumbers& n) {
   return (n.first_operand_clocks + n.tma_store_done_clocks + n.exit_clocks) / n.clock_hz;
+}
+
+// What a layer by warps takes beside its weights, and a unit of a block (kernel/hopper/
+// layer_units.h) on an SM where it is decoded: on an H200, by five models (docs/log/moe.md).
+constexpr double warp_layer_clocks = 18000;
+double unit_clocks(const kernel::LayerConfig& c) {
+  if (kernel::packed_a(c.first)) return 122;
+  return kernel::quantises_rows(c) ? 89 : 0;
+}
+
+const kernel::LayerConfig& layer_config_of(const MixturePlan& plan) {
+  return kernel::hopper::layer_rows[static_cast<std::size_t>(plan.way.layer)].config;
+}
+
+double warp_layer_seconds(const MixturePlan& plan, const StepRow& row, const MachineNumbers& n) {
+  const kernel::LayerConfig& c = layer_config_of(plan);
+  const double bytes = bytes_of(plan, row);
+  const double decoded =
+      bytes / kernel::unit_bytes(c) * unit_clocks(c) / std::max(plan.device.sms, 1);
+  return warp_layer_clocks / n.clock_hz - n.launch_seconds +
+         std::max(bytes / std::max(plan.device.memory_bytes_per_second, 1.0), decoded / n.clock_hz);
 }
 
 }  // namespace
@@ -40,6 +62,9 @@ MixturePrediction step_times(const MixturePlan& plan,
       if (asks_early(plan, row)) {
         out.early += std::clamp(n.first_operand_clocks / n.clock_hz, 0.0, before);
       }
+    } else if (row.whole && kernel::by_warps(layer_config_of(plan))) {
+      made.seconds = warp_layer_seconds(plan, row, n);
+      made.limit = Limit::memory;
     } else if (row.whole) {
       // As its products, of which the second has started by then.
       const ProductTime second = product_time(plan.second);

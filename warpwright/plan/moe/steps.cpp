@@ -163,10 +163,10 @@ struct StepTable {
        .code = {"SumSlotsKernel", "SlotAdder"}},
 
       layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>, layer_row<5>,
-      layer_row<6>, layer_row<7>, layer_row<8>, layer_row<9>,
+      layer_row<6>, layer_row<7>, layer_row<8>,
   };
   // clang-format on
-  static_assert(kernel::layer_count == 10);
+  static_assert(kernel::layer_count == 9);
 };
 
 }  // namespace
