@@ -279,7 +279,7 @@ TEST(OneLaunch, IdsMayBeAnything) {
   // The second is for warps by themselves, to which one expert's slots are four tiles.
   const MixtureAsk asks[] = {
       {.tokens = 5, .experts = 4, .top_k = 4, .hidden = 136, .inner = 72},
-      {.tokens = 4, .experts = 4, .top_k = 4, .hidden = 160, .inner = 96},
+      {.tokens = 4, .experts = 4, .top_k = 4, .hidden = 192, .inner = 64},
   };
   const auto with = [&](const char* what, const std::optional<DType>& shared,
                         const std::function<void(std::vector<std::int64_t>&)>& change) {
@@ -358,7 +358,7 @@ TEST(OneLaunch, LongRowsComeInPieces) {
   tests::Draws draw(5);
   const PackedWeights e2m1 = e2m1_form(draw);
   MixtureAsk asks[] = {
-      {.tokens = 1, .experts = 8, .top_k = 8, .hidden = 32, .inner = 1472},
+      {.tokens = 1, .experts = 8, .top_k = 8, .hidden = 64, .inner = 1472},
       {.tokens = 1, .experts = 8, .top_k = 8, .hidden = 64, .inner = 1856, .packed13 = e2m1},
       {.tokens = 1, .experts = 8, .top_k = 8, .hidden = 128, .inner = 1920}};
   asks[1].packed2 = e2m1;
@@ -369,6 +369,31 @@ TEST(OneLaunch, LongRowsComeInPieces) {
     EXPECT_EQ(plan->way.k_parts, 1) << plan->explain();
     result_of(*plan, some, {});
     EXPECT_TRUE(layer_is_right(some.o)) << plan->explain();
+  }
+}
+
+// What fills the last stage of a K must not meet an infinite weight, or a sum would be NaN where it
+// is infinite by steps. Warps by themselves have whole stages.
+TEST(OneLaunch, AnInfiniteWeightMakesInfiniteSums) {
+  const auto kinds = [](const std::vector<std::byte>& sums) {
+    std::string made;
+    for (std::size_t i = 0; i < sums.size(); i += 2) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, &sums[i], 2);
+      const int size = bits & 0x7fff;
+      made += size < 0x7f80 ? 'x' : size > 0x7f80 ? '?' : bits == size ? '+' : '-';
+    }
+    return made;
+  };
+  for (const int inner : {96, 192}) {
+    SomeMixture some({.tokens = 4, .experts = 2, .top_k = 2, .hidden = 64, .inner = inner});
+    static_cast<std::uint16_t*>(some.o.w2.data)[37 * some.o.w2.row_stride + inner - 1] = 0x7f80;
+    const auto plan = must(plan_moe(some.o, facts_with(2), at_once));
+    EXPECT_EQ(plan->name() == "moe by layer_bf16_w8", inner == 192);
+    const auto steps = must(plan_moe(some.o, facts_with(2), {.one_launch = false}));
+    const std::string due = kinds(result_of(*steps, some, {}));
+    EXPECT_NE(due.find_first_of("+-"), std::string::npos);
+    EXPECT_EQ(kinds(result_of(*plan, some, {})), due);
   }
 }
 

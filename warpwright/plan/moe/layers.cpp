@@ -86,8 +86,9 @@ bool serves(const LayerConfig& c, const MixtureProblem& p) {
            is_kept(p.packed13) && is_kept(p.packed2) && (!kernel::by_warps(c) || has_units(p, 8));
   }
   if (p.is_packed() || p.w13.dtype != kernel::operand_a(c.first).type) return false;
-  // Theirs are whole, and blocks of rows have one scale.
-  if (kernel::by_warps(c) && !has_units(p, quantises ? 128 : kernel::unit_k(c))) return false;
+  // Their stages are whole: what filled one up might be infinite. For e4m3 that is a block of
+  // scales.
+  if (kernel::by_warps(c) && !has_units(p, 2 * kernel::unit_k(c))) return false;
   return quantises ? p.scaling == Scaling::blockwise && !p.has_small_blocks()
                    : p.scaling == Scaling::none;
 }
