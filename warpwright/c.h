@@ -544,8 +544,8 @@ typedef struct ww_moe_choices {
   int32_t gates_in_epilogue; /**< WW_OPEN ...: the first product gates its rows itself; no: a launch
                                   of its own does. Not for WW_SCALING_BLOCK_SCALED */
   int32_t one_launch;        /**< WW_OPEN ...: one launch does the whole layer, of up to 256 slots
-                                  of bf16 by bf16, e4m3 in blocks or packed weights; no: a launch
-                                  for each step */
+                                  of bf16 by bf16 or packed weights, or 16 by e4m3 in blocks; no: a
+                                  launch for each step */
 } ww_moe_choices;
 
 typedef struct ww_moe_options {

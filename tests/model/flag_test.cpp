@@ -99,8 +99,26 @@ enum class Miscount { none, orders_nothing, before_the_words, no_meeting, one_ea
 
 constexpr int counting_ctas = 3;
 
+// A warp of each of three CTAs writes 32 words, and one thread adds them up.
+class WordsTest : public testing::Test {
+ protected:
+  void write() {
+    isa::GlobalView<std::uint32_t>{words_.data()}.store(isa::cta_index() * 32 + isa::lane_index(),
+                                                        1);
+  }
+  void add_up() {
+    const isa::GlobalView<std::uint32_t> words{words_.data()};
+    std::uint32_t sum = 0;
+    for (int i = 0; i < 32 * counting_ctas; ++i) sum += words.load(i);
+    isa::GlobalView<std::uint32_t>{sum_.data()}.store(0, sum);
+  }
+
+  Memory<std::uint32_t> words_{std::size_t{32} * counting_ctas};
+  Memory<std::uint32_t> sum_{1};
+};
+
 // A warp of each of three CTAs writes 32 words and counts; who counts last adds all of them up.
-class CountTest : public testing::Test {
+class CountTest : public WordsTest {
  protected:
   Kernel kernel(Miscount bug) {
     return {
@@ -115,7 +133,6 @@ class CountTest : public testing::Test {
     isa::set_role("counter");
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     const int lane = isa::lane_index();
-    const isa::GlobalView<std::uint32_t> words{words_.data()};
     std::uint32_t before = 0;
     const auto count = [&] {
       if (lane != 0) return;
@@ -123,21 +140,17 @@ class CountTest : public testing::Test {
                                                : isa::flag_count(count_.data());
     };
     if (bug == Miscount::before_the_words) count();
-    words.store(isa::cta_index() * 32 + lane, 1);
+    write();
     if (bug != Miscount::no_meeting) isa::sync_warp();
     if (bug != Miscount::before_the_words) count();
     before = isa::shuffle(before, 0);
     isa::sync_warp();
     const unsigned last = counting_ctas - (bug == Miscount::one_early ? 2 : 1);
     if (before != last || lane != 0) return;
-    std::uint32_t sum = 0;
-    for (int i = 0; i < 32 * counting_ctas; ++i) sum += words.load(i);
-    isa::GlobalView<std::uint32_t>{sum_.data()}.store(0, sum);
+    add_up();
   }
 
-  Memory<std::uint32_t> words_{std::size_t{32} * counting_ctas};
   Memory<std::uint32_t> count_{1};
-  Memory<std::uint32_t> sum_{1};
 };
 
 TEST_F(CountTest, WhoCountsLastSeesWhatAllHaveWritten) {
@@ -169,7 +182,7 @@ enum class Misadded { none, before_the_words, no_meeting, adder_reads };
 // A warp of each of three CTAs writes 32 words and adds 1 to a flag; the first CTA waits for all of
 // them, and adds up the words. An addition releases, and acquires nothing: who has added knows no
 // more than before.
-class AddTest : public testing::Test {
+class AddTest : public WordsTest {
  protected:
   Kernel kernel(Misadded bug) {
     return {
@@ -182,26 +195,21 @@ class AddTest : public testing::Test {
   void work(Misadded bug) {
     isa::set_role("adder");
     const int lane = isa::lane_index();
-    const isa::GlobalView<std::uint32_t> words{words_.data()};
     const auto add = [&] {
       if (lane == 0) isa::flag_add(flag_.data());
     };
     if (bug == Misadded::before_the_words) add();
-    words.store(isa::cta_index() * 32 + lane, 1);
+    write();
     if (bug != Misadded::no_meeting) isa::sync_warp();
     if (bug != Misadded::before_the_words) add();
     if (isa::cta_index() != 0 || lane != 0) return;
     if (bug != Misadded::adder_reads) {
       isa::flag_wait(flag_.data(), counting_ctas);
     }
-    std::uint32_t sum = 0;
-    for (int i = 0; i < 32 * counting_ctas; ++i) sum += words.load(i);
-    isa::GlobalView<std::uint32_t>{sum_.data()}.store(0, sum);
+    add_up();
   }
 
-  Memory<std::uint32_t> words_{std::size_t{32} * counting_ctas};
   Memory<std::uint32_t> flag_{1};
-  Memory<std::uint32_t> sum_{1};
 };
 
 TEST_F(AddTest, WhoWaitsForAllSeesWhatAllHaveWritten) {

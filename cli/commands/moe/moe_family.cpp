@@ -58,6 +58,7 @@ constexpr MoeCompanion companions[] = {
     {"slots by themselves, weighted", "--combine weighted --left-out 3"},
     {"slots as experts make them", "--combine none"},
     {"one launch", "--hidden 192 --inner 128 --one-launch yes"},
+    {"one launch by warps", "--tokens 4 --hidden 192 --inner 128 --one-launch yes"},
     {"one launch, experts with many tokens",
      "--tokens 40 --experts 3 --hidden 192 --inner 128 --one-launch yes"},
     {"one launch of a rank, slots left out, biases",
@@ -84,12 +85,14 @@ constexpr MoeCompanion with_codes[] = {
     {"tokens as nvf4", "--dtype nvf4 --as b200"},
 };
 
-// Where no types are given either: other weights than bf16 in one launch.
-constexpr MoeCompanion packed_at_once[] = {
+// Where no types are given either: other weights than bf16 in one launch, those of few slots by
+// warps.
+constexpr MoeCompanion other_at_once[] = {
     {"mxf4 in one launch", "--weights mxf4 --dtype bf16 --one-launch yes"},
     {"int4 in one launch", "--weights int4 --dtype bf16 --one-launch yes"},
-    {"e4m3 in one launch", "--dtype e4m3 --one-launch yes"},
-    {"e4m3 in one launch, more tokens", "--dtype e4m3 --tokens 24 --one-launch yes"},
+    {"mxf4 in one launch by warps", "--weights mxf4 --dtype bf16 --tokens 4 --one-launch yes"},
+    {"int4 in one launch by warps", "--weights int4 --dtype bf16 --tokens 4 --one-launch yes"},
+    {"e4m3 in one launch by warps", "--dtype e4m3 --tokens 4 --one-launch yes"},
 };
 
 // Few long rows with a scale each.
@@ -134,7 +137,7 @@ std::vector<std::pair<std::string, MoeOptions>> companions_of(const MoeOptions& 
     all.back().first += ", sorted beside";
   }
   for (const MoeCompanion& c : shared_rows) all.push_back(companion(given, c));
-  for (const MoeCompanion& c : packed_at_once) {
+  for (const MoeCompanion& c : other_at_once) {
     all.push_back(companion(given, c, " --hidden 384 --inner 128"));
   }
   return all;

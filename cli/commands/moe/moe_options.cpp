@@ -127,8 +127,8 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
       "do (default: auto, which is one up to 256 slots, and 1024 of packed weights)");
   add("--one-launch", o.one_launch, "auto|yes|no",
-      "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or "
-      "packed weights, or a launch for each step (default: auto, the plan's choice)");
+      "one launch does the whole layer, of up to 256 slots of bf16 by bf16 or packed weights, or "
+      "16 by e4m3 in blocks, or a launch for each step (default: auto, the plan's choice)");
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");

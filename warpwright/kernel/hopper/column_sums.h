@@ -7,13 +7,13 @@
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/kernel/float_at.h"
+#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/kernel/moe/slot_tiles.h"
 
 namespace warpwright::kernel {
 
-/// Partial sums of a block: for each part of K, and each row of all tokens, `columns` floats.
+/// Partial sums of a block: for each part of K, and each row of all tokens, block_rows floats.
 struct PartialSums {
-  static constexpr int columns = 16;
   isa::SharedAddress address;
   int parts;
   int rows;
@@ -70,7 +70,7 @@ class ColumnSums {
     WW_NO_UNROLL for (int part = 0; part < partials_.parts; ++part) {
       WW_UNROLL for (int i = 0; i < at_once; ++i) {
         const int at = part * partials_.rows + static_cast<int>(place[i].row);
-        row[i] += from.load(at * PartialSums::columns + column % PartialSums::columns);
+        row[i] += from.load(at * block_rows + column % block_rows);
       }
     }
     if (partials_.bias == nullptr) return;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -15,10 +14,6 @@ namespace {
 
 using kernel::LayerConfig;
 using Slots = kernel::SlotTiles<1>;
-
-const LayerConfig& config_of(int layer) {
-  return kernel::hopper::layer_rows[static_cast<std::size_t>(layer)].config;
-}
 
 template <class... Why>
 Refusal refused(const Why&... why) {
@@ -153,8 +148,12 @@ double hit_experts(const MixtureProblem& p) {
 
 }  // namespace
 
+const LayerConfig& layer_config(int layer) {
+  return kernel::hopper::layer_rows[static_cast<std::size_t>(layer)].config;
+}
+
 LayerTiles layer_tiles(const MixtureProblem& p, MixtureWay way) {
-  const LayerConfig& c = config_of(way.layer);
+  const LayerConfig& c = layer_config(way.layer);
   return {pieces(p.inner(), kernel::weight_rows(c, false)),
           pieces(p.hidden(), kernel::weight_rows(c, true)),
           std::max<std::int64_t>(1, tile::GroupedTiles::most_token_tiles(p.slots(), p.experts(),
@@ -188,7 +187,7 @@ bool pays_in_one_launch(const MixtureProblem& p, const DeviceFacts& device,
 // Warps that multiply by themselves share the K of a block of the second product so that each has
 // a job.
 static void share_among_warps(const MixtureProblem& p, MixtureWay& way) {
-  const LayerConfig& c = config_of(way.layer);
+  const LayerConfig& c = layer_config(way.layer);
   const auto wanted = static_cast<std::int64_t>(c.warps / hit_experts(p));
   const std::int64_t most =
       std::min({wanted, kernel::WarpLayerMap::sum_rows / std::max<std::int64_t>(p.slots(), 1),
@@ -199,7 +198,7 @@ static void share_among_warps(const MixtureProblem& p, MixtureWay& way) {
 MixtureWay layer_way(const MixtureProblem& p, const DeviceFacts& device,
                      const MixtureChoices& choices, int layer) {
   MixtureWay way{.by_index = true, .early = choices.early_weights.value_or(true), .layer = layer};
-  if (kernel::by_warps(config_of(layer))) {
+  if (kernel::by_warps(layer_config(layer))) {
     share_among_warps(p, way);
     return way;
   }
@@ -208,7 +207,7 @@ MixtureWay layer_way(const MixtureProblem& p, const DeviceFacts& device,
   // As many parts as give each CTA two items, none of fewer than so many elements of K.
   constexpr std::int64_t least = 1024;
   constexpr std::int64_t most_of_an_sm = 8;
-  const LayerConfig& c = config_of(layer);
+  const LayerConfig& c = layer_config(layer);
   const LayerTiles tiles = layer_tiles(p, way);
   const std::int64_t most = most_of_an_sm / c.first.ctas_per_sm;
   if (tiles.second * tiles.most_tokens * most >= kernel::LayerParams::seen) return way;
@@ -234,14 +233,14 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
   int number = 0;
   for (const kernel::LayerRow& row : kernel::hopper::layer_rows) {
     const bool is_wide_enough =
-        layer >= 0 && many_tokens(p) <= kernel::tile_tokens(config_of(layer));
+        layer >= 0 && many_tokens(p) <= kernel::tile_tokens(layer_config(layer));
     // Warps by themselves add up in another order than the steps.
     const bool fits = !kernel::by_warps(row.config) || (suits_warps(p) && !choices.batch_invariant);
     if (fits && serves(row.config, p) && !is_wide_enough) layer = number;
     ++number;
-    if (layer >= 0 && kernel::by_warps(config_of(layer))) break;
+    if (layer >= 0 && kernel::by_warps(layer_config(layer))) break;
   }
-  if (layer >= 0 && kernel::quantises_rows(config_of(layer)) && !lies_at_16_bytes(p.x)) {
+  if (layer >= 0 && kernel::quantises_rows(layer_config(layer)) && !lies_at_16_bytes(p.x)) {
     return refused(" of tokens whose rows do not begin and end at multiples of 16 bytes; ",
                    as_rule("one launch quantises rows that do"));
   }
@@ -249,7 +248,7 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
     const LayerTiles tiles = layer_tiles(p, {.layer = layer});
     const std::int64_t counted =
         tiles.most_tokens *
-        std::max(tiles.first * kernel::counting_warps(config_of(layer)), tiles.second);
+        std::max(tiles.first * kernel::counting_warps(layer_config(layer)), tiles.second);
     if (counted < kernel::LayerParams::seen) return layer;
     return refused(" of ", p.slots(), " slots, ", p.hidden(), " elements and ", p.inner(),
                    " between the products; ",

@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/plan/moe/moe_plan.h"
 
 namespace warpwright {
+
+/// The kernel of a way that is one launch: `layer` is its number in kernel::hopper::layer_rows.
+const kernel::LayerConfig& layer_config(int layer);
 
 /// How both products of a layer are cut.
 struct LayerTiles {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
@@ -383,8 +382,7 @@ static void set_layer_grid(const MixtureBinding& b, const kernel::LayerConfig& c
 }
 
 void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
-  const kernel::LayerConfig& c =
-      kernel::hopper::layer_rows[static_cast<std::size_t>(b.plan.way.layer)].config;
+  const kernel::LayerConfig& c = layer_config(b.plan.way.layer);
   kernel::LayerParams p;
   MixtureParts<MatrixView> parts = b.parts();
   // Sums of a part have another type and more rows; codes that are only in shared memory have a

@@ -39,9 +39,9 @@ struct MixtureChoices {
   /// checks, which would take too long on so many. Open: as many parts as they need.
   std::optional<int> sort_parts = {};
   /// One launch does the whole layer (true), or a launch for each step: up to 256 slots, of the
-  /// weights that docs/moe.md names. With batch_invariant the bits are the same; where weights are
-  /// e4m3 those of steps that do not quantise in the epilogue. Else long rows may be added up in
-  /// parts. Open: where an H200 says that it pays; with batch_invariant steps do.
+  /// weights that docs/moe.md names. With batch_invariant, which is not for weights of e4m3, the
+  /// bits are the same. Else K may be added up in parts. Open: where an H200 says that it pays;
+  /// with batch_invariant steps do.
   std::optional<bool> one_launch = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/kernel/hopper/layer_config.h"
+#include "warpwright/plan/moe/layers.h"
 #include "warpwright/plan/moe/steps.h"
 
 namespace warpwright {
@@ -29,12 +29,8 @@ double unit_clocks(const kernel::LayerConfig& c) {
   return kernel::quantises_rows(c) ? 89 : 0;
 }
 
-const kernel::LayerConfig& layer_config_of(const MixturePlan& plan) {
-  return kernel::hopper::layer_rows[static_cast<std::size_t>(plan.way.layer)].config;
-}
-
 double warp_layer_seconds(const MixturePlan& plan, const StepRow& row, const MachineNumbers& n) {
-  const kernel::LayerConfig& c = layer_config_of(plan);
+  const kernel::LayerConfig& c = layer_config(plan.way.layer);
   const double bytes = bytes_of(plan, row);
   const double decoded =
       bytes / kernel::unit_bytes(c) * unit_clocks(c) / std::max(plan.device.sms, 1);
@@ -62,7 +58,7 @@ MixturePrediction step_times(const MixturePlan& plan,
       if (asks_early(plan, row)) {
         out.early += std::clamp(n.first_operand_clocks / n.clock_hz, 0.0, before);
       }
-    } else if (row.whole && kernel::by_warps(layer_config_of(plan))) {
+    } else if (row.whole && kernel::by_warps(layer_config(plan.way.layer))) {
       made.seconds = warp_layer_seconds(plan, row, n);
       made.limit = Limit::memory;
     } else if (row.whole) {
