@@ -68,8 +68,9 @@ constexpr int ring_bytes(const TileRingShape& shape) {
   return barrier_bytes(shape.answers) + shape.answers * answer_bytes;
 }
 
-/// Who reads an answer: only a thread, or a whole warp.
-enum class Reader : std::uint8_t { thread, warp };
+/// Who reads an answer: only a thread, or a whole warp: one lane for all, or each lane for itself.
+/// Where it is late, one lane that waits parts the warp, which then meets in some 0.3 us.
+enum class Reader : std::uint8_t { thread, warp, lanes };
 
 /// The ring as one thread uses it. `Shape` is a type with a static constexpr TileRingShape named
 /// `value`; `Source` reads an answer, and says at which scope the end of reading is handed back.
@@ -123,16 +124,24 @@ class TileRing {
     scheduler.tell(slot(state.stage), full, site);
   }
 
-  /// Waits for the answer and gives its place back. Each role reads every answer once; for a warp
-  /// one lane does, for all.
+  /// Waits for the answer and gives its place back. Each role reads every answer once; where it is
+  /// a warp, one lane gives the place back.
   template <Reader Who>
   WW_DEVICE int read(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
+    if constexpr (Who == Reader::lanes) {
+      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
+                                          {"tile_full", state.stage}, site);
+      const int number = source_.load(slot(state.stage), site);
+      isa::sync_warp(site);
+      if (isa::lane_index() == 0) give_back(state, site);
+      return number;
+    }
     int number = 0;
     if (Who == Reader::thread || isa::lane_index() == 0) {
       isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                           {"tile_full", state.stage}, site);
       number = source_.load(slot(state.stage), site);
-      isa::mbarrier_arrive<Source::reading>(isa::map_rank(ring_.empty(state.stage), 0), site);
+      give_back(state, site);
     }
     if constexpr (Who == Reader::warp) {
       number = static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(number), 0, site));
@@ -144,6 +153,10 @@ class TileRing {
   WW_DEVICE void wait_for_readers(const PipelineState& state, isa::Site site) const {
     isa::mbarrier_wait<Source::reading>(ring_.empty(state.stage), ring_.empty_parity(state),
                                         {"tile_empty", state.stage}, site);
+  }
+
+  WW_DEVICE void give_back(const PipelineState& state, isa::Site site) const {
+    isa::mbarrier_arrive<Source::reading>(isa::map_rank(ring_.empty(state.stage), 0), site);
   }
 
   WW_DEVICE isa::SharedAddress slot(int answer) const {

@@ -156,7 +156,10 @@ class TicketScheduler {
   }
 
  private:
-  WW_DEVICE std::uint32_t draw() const { return isa::draw(counter_, 0xffffffffU, ready_); }
+  WW_DEVICE std::uint32_t draw() const { return isa::draw(counter_, no_limit, ready_); }
+  /// A number that none is. Not the largest: ptxas makes an addition of that draw, whose sum lanes
+  /// would share, so that all wait for it at once.
+  static constexpr std::uint32_t no_limit = 0xfffffffeU;
   /// Each CTA draws one number that is none. Who has the last of these leaves the counter 0.
   WW_DEVICE void leave() const {
     const std::uint32_t all = count_ + static_cast<std::uint32_t>(isa::cta_count());

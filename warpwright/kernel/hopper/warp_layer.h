@@ -76,7 +76,7 @@ class WarpLayerKernel {
   using Slots = typename Items::Slots;
   using Job = typename Items::Job;
   using Numbers = TileRingOf<Tag, tile::DynamicNumbers>;
-  using Tickets = tile::TicketNumbers<Numbers, pipeline::Reader::warp>;
+  using Tickets = tile::TicketNumbers<Numbers, pipeline::Reader::lanes>;
   using Draws = NumberDraws<Numbers>;
   using Stream = WarpStream<Units, stages, Tickets, Draws>;
   static constexpr int drawing_thread = 32;
@@ -243,11 +243,8 @@ class WarpLayerKernel {
   /// The warp: rows between the products that a job needs from `unit` on, to this warp's place, and
   /// where lanes find them. Returns up to which unit.
   WW_DEVICE int bring_rows(const WarpItem& item, const Job& job, int unit, TokenPlace& at) const {
-    if (unit == job.unit) {
-      await_rows(item);
-    } else {
-      isa::sync_warp();  // those before have been read
-    }
+    if (unit == job.unit) await_rows(item);
+    isa::sync_warp();  // those before have been read
     const WarpLayerParams::Chunk chunk = p_.chunks[item.rows - 1];
     const StagedRows<Units> rows(
         base_ + smem.tokens + static_cast<isa::SharedAddress>(warp_ * own_token_bytes),
@@ -338,12 +335,10 @@ class WarpLayerKernel {
     isa::sync_warp();
     if (isa::lane_index() == 0) isa::flag_add(p_.expert_flag(item.expert));
   }
-  /// The warp: until all rows of an expert are there.
+  /// The warp: until all rows of an expert are there. Each lane waits: only one would part the
+  /// warp.
   WW_DEVICE void await_rows(const WarpItem& item, isa::Site site = isa::Site::sync()) const {
-    if (isa::lane_index() == 0) {
-      isa::flag_wait(p_.expert_flag(item.expert), items_.counts(item), 0xffffffffU, site);
-    }
-    isa::sync_warp();
+    isa::flag_wait(p_.expert_flag(item.expert), items_.counts(item), 0xffffffffU, site);
   }
 
   /// All workers: the columns of a block, of all tokens, a thread each.
@@ -368,10 +363,8 @@ class WarpLayerKernel {
       if (lane == 0) isa::flag_add(p_.done_flag());
       return;
     }
-    if (lane == 0) {
-      isa::flag_wait(p_.done_flag(), static_cast<std::uint32_t>(block), 0xffffffffU, site);
-    }
-    isa::sync_warp();
+    isa::flag_wait(p_.done_flag(), static_cast<std::uint32_t>(block), 0xffffffffU, site);
+    isa::sync_warp();  // no lane looks any more for what is cleared
     WW_NO_UNROLL for (int i = lane; i < slots_.tiles(); i += 32) {
       const ExpertTiles e = slots_.expert_of(i);
       if (e.first_tile == i) isa::flag_clear(p_.expert_flag(e.expert));
