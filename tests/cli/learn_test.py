@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """script/learn.py on the recorded times that the tree has: what `warpwright calibrate --learn`
-makes of a card's own. LightGBM is needed; elsewhere only the sentence about that is tested.
+makes of a card's own. LightGBM is needed; elsewhere only the sentence about that is tested. And
+which products script/record draws.
 
     learn_test.py WARPWRIGHT
 """
 import gzip
+import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -82,6 +86,23 @@ class Learn(unittest.TestCase):
         none = run("--times", str(self.folder / "none.tsv.gz"), "--out", str(self.out))
         self.assertIn("cannot be read", none.stderr)
         self.assertFalse(self.out.exists())
+
+
+class Drawn(unittest.TestCase):
+    def test_no_product_has_more_tokens_than_asked_for(self):
+        loader = importlib.machinery.SourceFileLoader("record", str(ROOT / "script/record"))
+        record = importlib.util.module_from_spec(importlib.util.spec_from_loader("record", loader))
+        loader.exec_module(record)
+        for most in (1, 64, 16384):
+            drawn = []
+            for name, _, draw, _ in record.commands():
+                for turn in range(20):
+                    shape = draw(random.Random(f"{turn} {name}"), most).split()
+                    tokens = shape[0] if len(shape) == 3 else shape[1]
+                    drawn.append(int(re.sub(r"^routed:(\d+),.*", r"\1", tokens)))
+            self.assertGreaterEqual(min(drawn), 1)
+            self.assertLessEqual(max(drawn), most)
+            self.assertGreater(max(drawn), most // 2)
 
 
 if __name__ == "__main__":
