@@ -383,9 +383,10 @@ TEST(DrawTiles, WavesAreThoseOfThePlan) {
 
 // Deck, page 44: the tiles of two groups.
 TEST(DrawTiles, GroupsHaveTheirTiles) {
-  const auto rows = rows_of({"draw", "tiles", "grouped", "--weights", "int4", "--groups", "2",
-                             "--tokens", "40,24", "--n", "256", "--k", "256", "--json"},
-                            "sms");
+  const auto rows =
+      rows_of({"draw", "tiles", "grouped", "--weights", "int4", "--groups", "2", "--tokens",
+               "40,24", "--n", "256", "--k", "256", "--tile-tokens", "32", "--json"},
+              "sms");
   std::map<std::string, std::set<std::string>> tokens;
   for (const auto& row : rows) tokens[row[0]].insert(row[1]);
   ASSERT_EQ(tokens.size(), 2U);

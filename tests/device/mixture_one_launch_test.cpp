@@ -408,14 +408,19 @@ bool orders_reads_of_x(const device::Mutant& m) {
   return device::names(wait, m) || device::names(first, m);
 }
 
-// Whoever hands a number back in a kernel whose warps multiply by themselves: there is room for
-// two, and all warps have met since they read the one before.
+// Whoever hands a number back in a kernel whose warps multiply by themselves, and that its lanes
+// have read it: there is room for two, and all warps have met since they read the one before. Nor
+// do lanes meet before rows are brought where a warp brings them once an item.
 bool has_room(const device::Mutant& m) {
   constexpr const char* site = "mbarrier.arrive tile_empty at tile/numbers.h";
   constexpr const char* line = "const int number = ring_.template read<Who>(state_);";
   constexpr device::Argued twice{site, line, "executed twice the first time", ""};
   constexpr device::Argued other{site, line, "by the warpgroup beside it", ""};
-  return device::names(twice, m) || device::names(other, m);
+  constexpr device::Argued lanes{"syncwarp at tile/numbers.h", line, "dropped", ""};
+  constexpr device::Argued rows{"syncwarp at kernel/hopper/warp_layer.h",
+                                "isa::sync_warp();  // those before have been read", "dropped", ""};
+  return device::names(twice, m) || device::names(other, m) || device::names(lanes, m) ||
+         device::names(rows, m);
 }
 
 // Some of them here, and all waits for flags, all in script/campaign: none survives. In the second
